@@ -33,15 +33,10 @@ extern const char *malloc_conf;
 const char *malloc_conf = "background_thread:true,max_background_threads:1";
 
 struct aggregator_options {
-	char *listen, *ingest, *key_file, *state_dir, *watcher_stddev;
-	char *enrolment_key, *join_token_file, *enrol_service_account, *own_secrets;
+	struct engine_config config; /* what options fill as it is */
+	char *watcher_stddev;
 	int allow_shared_key;
-	char *kubeconfig, *context;
-	struct option_list snapshots;
-	bool standalone;
-	int64_t save_interval_ns;
 	int watcher_variant, watcher_denominator;
-	struct extender_options extender;
 	char *extender_blend, *default_pod_cpu;
 	int unlimited;
 	char *quota_min, *quota_max;
@@ -50,9 +45,7 @@ struct aggregator_options {
 	int quota_variant, quota_pdb;
 	struct slack_option_values slack;
 	struct drain_settings drain;
-	int64_t plan_interval_ns;
-	bool write_quota_status;
-	char *nudge_claim, *events;
+	char *events;
 	struct access_options access;
 	struct program_common common;
 };
@@ -68,261 +61,126 @@ static const char *const quota_pdbs[] = {"hard", "soft", NULL};
 #define AT(member)	 offsetof(struct aggregator_options, member)
 #define AT_SLACK(member) AT(slack.member)
 static const struct option_spec specs[] = {
-	{.name = "listen",
-	 .kind = OPTION_STRING,
-	 .offset = AT(listen),
-	 .value = "ADDRESS",
-	 .initial = "127.0.0.1:2020",
-	 .help = "Address and port of the HTTP API."},
-	{.name = "ingest",
-	 .kind = OPTION_STRING,
-	 .offset = AT(ingest),
-	 .value = "URL",
-	 .initial = "tcp://127.0.0.1:2021",
-	 .help = "Where agents report: tcp://HOST:PORT or ipc:///PATH."},
-	{.name = "key-file",
-	 .kind = OPTION_STRING,
-	 .offset = AT(key_file),
-	 .value = "FILE",
-	 .help = "Keys that open frames: a file of 32 random bytes, or a directory of such files."},
-	{.name = "enrolment-key",
-	 .kind = OPTION_STRING,
-	 .offset = AT(enrolment_key),
-	 .value = "FILE",
-	 .help = "Private key by which agents enrol, so that each node has a key of its own; made "
-		 "if it is missing. FILE.pub gets the public key, for --aggregator-key of the "
-		 "agents."},
-	{.name = "join-token-file",
-	 .kind = OPTION_STRING,
-	 .offset = AT(join_token_file),
-	 .value = "FILE",
-	 .help = "Join tokens of agents: lines of a token and the names of the nodes that it "
-		 "enrols, or patterns of them (TOKEN node-1 web-*)."},
-	{.name = "enrol-service-account",
-	 .kind = OPTION_STRING,
-	 .offset = AT(enrol_service_account),
-	 .value = "NAMESPACE/NAME",
-	 .help = "Agents enrol by tokens of this ServiceAccount, of the audience evenkeel-ingest, "
-		 "which the Kubernetes API reviews; a token enrols the node of its pod."},
-	{.name = "own-secrets",
-	 .kind = OPTION_STRING,
-	 .offset = AT(own_secrets),
-	 .value = "NAMESPACE",
-	 .help = "Keep certificates and keys in Secrets of this namespace: create evenkeel-tls "
-		 "and evenkeel-enrolment if they are missing, and renew the certificate. The files "
-		 "of --tls-cert, --tls-key and --tls-client-ca are overwritten by them. "
-		 "--enrolment-key names a new or empty folder. "
-		 "packaging/kubernetes/core/secrets.yaml has the roles."},
-	{.name = "allow-shared-key",
-	 .kind = OPTION_CHOICE,
-	 .offset = AT(allow_shared_key),
-	 .value = "auto|true|false",
-	 .initial = "auto",
-	 .choices = shared_key_choices,
-	 .help = "Accept frames of any node under a key of --key-file; auto: only without "
-		 "--enrolment-key."},
-	{.name = "state-dir",
-	 .kind = OPTION_STRING,
-	 .offset = AT(state_dir),
-	 .value = "DIR",
-	 .help = "Directory of the database, which keeps windows of nodes and timers of plans over "
-		 "a "
-		 "restart. Of one aggregator alone."},
-	{.name = "save-interval",
-	 .kind = OPTION_DURATION,
-	 .offset = AT(save_interval_ns),
-	 .value = "DURATION",
-	 .initial = "60s",
-	 .min = 1e9,
-	 .max = 3600e9,
-	 .help = "Time between two saves; a stop saves, too."},
-	{.name = "kubeconfig",
-	 .kind = OPTION_STRING,
-	 .offset = AT(kubeconfig),
-	 .value = "FILE",
-	 .help = "Kubeconfig of the Kubernetes API. Default: in a pod its own cluster, else no "
-		 "API."},
-	{.name = "context",
-	 .kind = OPTION_STRING,
-	 .offset = AT(context),
-	 .value = "NAME",
-	 .help = "The context of the kubeconfig to use instead of its current one."},
-	{.name = "snapshot",
-	 .kind = OPTION_LIST,
-	 .offset = AT(snapshots),
-	 .value = "FILE",
-	 .help = "Take the cluster's objects from a file of kubectl get -o json, or of "
-		 "/v1/snapshot, instead of an API. Repeatable."},
-	{.name = "standalone",
-	 .kind = OPTION_FLAG,
-	 .offset = AT(standalone),
-	 .help = "Use no Kubernetes API, even in a pod."},
-	{.name = "watcher-variant",
-	 .kind = OPTION_CHOICE,
-	 .offset = AT(watcher_variant),
-	 .value = "VARIANT",
-	 .initial = "corrected",
-	 .choices = watcher_variants,
-	 .help = "Answers of /watcher without data: corrected, or as load-watcher answers."},
-	{.name = "watcher-denominator",
-	 .kind = OPTION_CHOICE,
-	 .offset = AT(watcher_denominator),
-	 .value = "capacity|allocatable",
-	 .initial = "capacity",
-	 .choices = watcher_denominators,
-	 .help = "Base of the percentages of /watcher."},
-	{.name = "watcher-stddev",
-	 .kind = OPTION_STRING,
-	 .offset = AT(watcher_stddev),
-	 .value = "raw|smoothed:N",
-	 .initial = "raw",
-	 .help = "STD of /watcher: of samples, or divided by sqrt(N) for plugins that expect the "
-		 "deviation of means."},
-	{.name = "extender-use-cap-cpu",
-	 .kind = OPTION_NUMBER,
-	 .offset = AT(extender.limits.use_cap[SCORE_CPU]),
-	 .value = "SHARE",
-	 .initial = "0",
-	 .max = 100,
-	 .help = "/extender/filter refuses a node whose real CPU use may exceed this share of its "
-		 "allocatable with the pod (0.85). 0: it does not."},
-	{.name = "extender-use-cap-memory",
-	 .kind = OPTION_NUMBER,
-	 .offset = AT(extender.limits.use_cap[SCORE_MEMORY]),
-	 .value = "SHARE",
-	 .initial = "0",
-	 .max = 100,
-	 .help = "The same for memory (0.90)."},
-	{.name = "extender-use-z",
-	 .kind = OPTION_NUMBER,
-	 .offset = AT(extender.limits.z),
-	 .value = "Z",
-	 .initial = "2.33",
-	 .max = 10,
-	 .help = "Deviations that are added to the mean use of a node without reports for 30s, or "
-		 "without percentiles: 2.33 is exceeded once in a hundred."},
-	{.name = "extender-limit-ratio-cpu",
-	 .kind = OPTION_NUMBER,
-	 .offset = AT(extender.limits.ratio[SCORE_CPU]),
-	 .value = "RATIO",
-	 .initial = "0",
-	 .max = 1e6,
-	 .help = "/extender/filter refuses a node whose pods' CPU limits would sum up to more than "
-		 "this many times its allocatable; a missing limit counts as --unlimited says. 0: "
-		 "it does not."},
-	{.name = "extender-limit-ratio-memory",
-	 .kind = OPTION_NUMBER,
-	 .offset = AT(extender.limits.ratio[SCORE_MEMORY]),
-	 .value = "RATIO",
-	 .initial = "0",
-	 .max = 1e6,
-	 .help = "The same for memory."},
-	{.name = "extender-refuse-unmeasured",
-	 .kind = OPTION_FLAG,
-	 .offset = AT(extender.limits.refuse_unmeasured),
-	 .help = "/extender/filter refuses nodes that are not measured while others are."},
-	{.name = "default-pod-cpu",
-	 .kind = OPTION_STRING,
-	 .offset = AT(default_pod_cpu),
-	 .value = "QUANTITY",
-	 .initial = "100m",
-	 .help = "Expected CPU use of a pod without measurement, request and limit."},
-	{.name = "unlimited",
-	 .kind = OPTION_CHOICE,
-	 .offset = AT(unlimited),
-	 .value = "expected|allocatable",
-	 .initial = "expected",
-	 .choices = unlimited_counts,
-	 .help = "Limit of a container that has none, for LimitAware and the limit ratios: its "
-		 "expected use, or the allocatable of its node."},
-	{.name = "oom-kill-cost",
-	 .kind = OPTION_NUMBER,
-	 .offset = AT(extender.oom_cost),
-	 .value = "SHARE",
-	 .initial = "0.1",
-	 .max = 1,
-	 .help = "Share of its score that a node loses for 5 OOM kills in 5 minutes; fewer or "
-		 "older "
-		 "kills cost less."},
-	{.name = "extender-blend",
-	 .kind = OPTION_STRING,
-	 .offset = AT(extender_blend),
-	 .value = "PLUGIN=WEIGHT,..",
-	 .initial = "",
-	 .help = "Plugins of /extender/prioritize with their weights; empty: the default blend of "
-		 "/v1/scores."},
-	{.name = "quota-default-min",
-	 .kind = OPTION_STRING,
-	 .offset = AT(quota_min),
-	 .value = "LIST",
-	 .help = "min of namespaces without an ElasticQuota, such as cpu=2,memory=4Gi. Without "
-		 "this "
-		 "option and --quota-default-max they have no quota."},
-	{.name = "quota-default-max",
-	 .kind = OPTION_STRING,
-	 .offset = AT(quota_max),
-	 .value = "LIST",
-	 .help = "max of namespaces without an ElasticQuota."},
-	{.name = "quota-cover-all",
-	 .kind = OPTION_FLAG,
-	 .offset = AT(quota_cover_all),
-	 .help = "Namespaces without an ElasticQuota get one with a min of 0: all their use is "
-		 "borrowed, and preemption may take it back."},
-	{.name = "quota-critical-priority",
-	 .kind = OPTION_INTEGER,
-	 .offset = AT(quota_critical),
-	 .value = "N",
-	 .initial = "2000000000",
-	 .min = 1,
-	 .max = 2147483647,
-	 .help = "Quotas do not hold pods of this priority and above."},
-	{.name = "quota-variant",
-	 .kind = OPTION_CHOICE,
-	 .offset = AT(quota_variant),
-	 .value = "VARIANT",
-	 .initial = "corrected",
-	 .choices = quota_variants,
-	 .help = "Rules of quotas: corrected, or as scheduler-plugins has them."},
-	{.name = "quota-pdb",
-	 .kind = OPTION_CHOICE,
-	 .offset = AT(quota_pdb),
-	 .value = "hard|soft",
-	 .initial = "hard",
-	 .choices = quota_pdbs,
-	 .help = "Preemption never breaks a PodDisruptionBudget (hard), or as a last resort "
-		 "(soft)."},
-	{.name = "plan-interval",
-	 .kind = OPTION_DURATION,
-	 .offset = AT(plan_interval_ns),
-	 .value = "DURATION",
-	 .initial = "10s",
-	 .min = 1e9,
-	 .max = 3600e9,
-	 .help = "Time between two plans (/v1/slack, /v1/drain); longer if planning would take "
-		 "more "
-		 "than a fortieth of a CPU."},
+	TEXT_OPTION("listen", AT(config.listen), "ADDRESS", "127.0.0.1:2020",
+		    "Address and port of the HTTP API."),
+	TEXT_OPTION("ingest", AT(config.ingest), "URL", "tcp://127.0.0.1:2021",
+		    "Where agents report: tcp://HOST:PORT or ipc:///PATH."),
+	TEXT_OPTION(
+		"key-file", AT(config.key_path), "FILE", NULL,
+		"Keys that open frames: a file of 32 random bytes, or a directory of such files."),
+	TEXT_OPTION("enrolment-key", AT(config.enrolment_key_path), "FILE", NULL,
+		    "Private key by which agents enrol, so that each node has a key of its own; "
+		    "made if it is missing. FILE.pub gets the public key, for --aggregator-key of "
+		    "the agents."),
+	TEXT_OPTION("join-token-file", AT(config.join_token_path), "FILE", NULL,
+		    "Join tokens of agents: lines of a token and the names of the nodes that it "
+		    "enrols, or patterns of them (TOKEN node-1 web-*)."),
+	TEXT_OPTION(
+		"enrol-service-account", AT(config.enrol_service_account), "NAMESPACE/NAME", NULL,
+		"Agents enrol by tokens of this ServiceAccount, of the audience evenkeel-ingest, "
+		"which the Kubernetes API reviews; a token enrols the node of its pod."),
+	TEXT_OPTION("own-secrets", AT(config.own_secrets), "NAMESPACE", NULL,
+		    "Keep certificates and keys in Secrets of this namespace: create evenkeel-tls "
+		    "and evenkeel-enrolment if they are missing, and renew the certificate. The "
+		    "files of --tls-cert, --tls-key and --tls-client-ca are overwritten by them. "
+		    "--enrolment-key names a new or empty folder. "
+		    "packaging/kubernetes/core/secrets.yaml has the roles."),
+	CHOICE_OPTION("allow-shared-key", AT(allow_shared_key), "auto|true|false", "auto",
+		      shared_key_choices,
+		      "Accept frames of any node under a key of --key-file; auto: only without "
+		      "--enrolment-key."),
+	TEXT_OPTION("state-dir", AT(config.state_dir), "DIR", NULL,
+		    "Directory of the database, which keeps windows of nodes and timers of plans "
+		    "over a restart. Of one aggregator alone."),
+	RANGE_OPTION(OPTION_DURATION, "save-interval", AT(config.save_interval_ns), "DURATION",
+		     "60s", 1e9, 3600e9, "Time between two saves; a stop saves, too."),
+	TEXT_OPTION("kubeconfig", AT(config.kubeconfig), "FILE", NULL,
+		    "Kubeconfig of the Kubernetes API. Default: in a pod its own cluster, else no "
+		    "API."),
+	TEXT_OPTION("context", AT(config.kube_context), "NAME", NULL,
+		    "The context of the kubeconfig to use instead of its current one."),
+	LIST_OPTION("snapshot", AT(config.snapshots), "FILE", NULL,
+		    "Take the cluster's objects from a file of kubectl get -o json, or of "
+		    "/v1/snapshot, instead of an API. Repeatable."),
+	FLAG_OPTION("standalone", 0, AT(config.standalone),
+		    "Use no Kubernetes API, even in a pod."),
+	CHOICE_OPTION("watcher-variant", AT(watcher_variant), "VARIANT", "corrected",
+		      watcher_variants,
+		      "Answers of /watcher without data: corrected, or as load-watcher answers."),
+	CHOICE_OPTION("watcher-denominator", AT(watcher_denominator), "capacity|allocatable",
+		      "capacity", watcher_denominators, "Base of the percentages of /watcher."),
+	TEXT_OPTION("watcher-stddev", AT(watcher_stddev), "raw|smoothed:N", "raw",
+		    "STD of /watcher: of samples, or divided by sqrt(N) for plugins that expect "
+		    "the deviation of means."),
+	RANGE_OPTION(OPTION_NUMBER, "extender-use-cap-cpu",
+		     AT(config.extender.limits.use_cap[SCORE_CPU]), "SHARE", "0", 0, 100,
+		     "/extender/filter refuses a node whose real CPU use may exceed this share of "
+		     "its allocatable with the pod (0.85). 0: it does not."),
+	RANGE_OPTION(OPTION_NUMBER, "extender-use-cap-memory",
+		     AT(config.extender.limits.use_cap[SCORE_MEMORY]), "SHARE", "0", 0, 100,
+		     "The same for memory (0.90)."),
+	RANGE_OPTION(OPTION_NUMBER, "extender-use-z", AT(config.extender.limits.z), "Z", "2.33", 0,
+		     10,
+		     "Deviations that are added to the mean use of a node without reports for 30s, "
+		     "or without percentiles: 2.33 is exceeded once in a hundred."),
+	RANGE_OPTION(OPTION_NUMBER, "extender-limit-ratio-cpu",
+		     AT(config.extender.limits.ratio[SCORE_CPU]), "RATIO", "0", 0, 1e6,
+		     "/extender/filter refuses a node whose pods' CPU limits would sum up to more "
+		     "than this many times its allocatable; a missing limit counts as --unlimited "
+		     "says. 0: it does not."),
+	RANGE_OPTION(OPTION_NUMBER, "extender-limit-ratio-memory",
+		     AT(config.extender.limits.ratio[SCORE_MEMORY]), "RATIO", "0", 0, 1e6,
+		     "The same for memory."),
+	FLAG_OPTION("extender-refuse-unmeasured", 0, AT(config.extender.limits.refuse_unmeasured),
+		    "/extender/filter refuses nodes that are not measured while others are."),
+	TEXT_OPTION("default-pod-cpu", AT(default_pod_cpu), "QUANTITY", "100m",
+		    "Expected CPU use of a pod without measurement, request and limit."),
+	CHOICE_OPTION("unlimited", AT(unlimited), "expected|allocatable", "expected",
+		      unlimited_counts,
+		      "Limit of a container that has none, for LimitAware and the limit ratios: "
+		      "its expected use, or the allocatable of its node."),
+	RANGE_OPTION(OPTION_NUMBER, "oom-kill-cost", AT(config.extender.oom_cost), "SHARE", "0.1",
+		     0, 1,
+		     "Share of its score that a node loses for 5 OOM kills in 5 minutes; fewer or "
+		     "older kills cost less."),
+	TEXT_OPTION("extender-blend", AT(extender_blend), "PLUGIN=WEIGHT,..", "",
+		    "Plugins of /extender/prioritize with their weights; empty: the default blend "
+		    "of /v1/scores."),
+	TEXT_OPTION("quota-default-min", AT(quota_min), "LIST", NULL,
+		    "min of namespaces without an ElasticQuota, such as cpu=2,memory=4Gi. Without "
+		    "this option and --quota-default-max they have no quota."),
+	TEXT_OPTION("quota-default-max", AT(quota_max), "LIST", NULL,
+		    "max of namespaces without an ElasticQuota."),
+	FLAG_OPTION("quota-cover-all", 0, AT(quota_cover_all),
+		    "Namespaces without an ElasticQuota get one with a min of 0: all their use is "
+		    "borrowed, and preemption may take it back."),
+	RANGE_OPTION(OPTION_INTEGER, "quota-critical-priority", AT(quota_critical), "N",
+		     "2000000000", 1, 2147483647,
+		     "Quotas do not hold pods of this priority and above."),
+	CHOICE_OPTION("quota-variant", AT(quota_variant), "VARIANT", "corrected", quota_variants,
+		      "Rules of quotas: corrected, or as scheduler-plugins has them."),
+	CHOICE_OPTION("quota-pdb", AT(quota_pdb), "hard|soft", "hard", quota_pdbs,
+		      "Preemption never breaks a PodDisruptionBudget (hard), or as a last resort "
+		      "(soft)."),
+	RANGE_OPTION(OPTION_DURATION, "plan-interval", AT(config.plan_interval_ns), "DURATION",
+		     "10s", 1e9, 3600e9,
+		     "Time between two plans (/v1/slack, /v1/drain); longer if planning would take "
+		     "more than a fortieth of a CPU."),
 	SLACK_OPTION_SPECS(AT_SLACK, ""),
 	DRAIN_SETTINGS_OPTIONS(AT(drain)),
-	{.name = "write-quota-status",
-	 .kind = OPTION_FLAG,
-	 .offset = AT(write_quota_status),
-	 .help = "Write the use of quotas into status.used of their objects; needs the rule in "
-		 "packaging/kubernetes/clusterrole-quota-status.yaml."},
-	{.name = "nudge-claim",
-	 .kind = OPTION_STRING,
-	 .offset = AT(nudge_claim),
-	 .value = "NAMESPACE/NAME",
-	 .help = "Change an annotation of this PersistentVolumeClaim when a pod that "
-		 "/extender/filter refused would pass, at most once a second: kube-schedulers ask "
-		 "again then. packaging/kubernetes/core/nudge.yaml has the claim and the Role."},
-	{.name = "events",
-	 .kind = OPTION_STRING,
-	 .offset = AT(events),
-	 .value = "nodes,quotas,pods",
-	 .help = "Write Events about these: changes of nodes' drain verdicts, quotas over their "
-		 "max or with findings, pods that /extender/filter refused. At most one for each "
-		 "object and reason in five minutes, and one a second of all after a burst of "
-		 "25; needs the rule in packaging/kubernetes/overlays/events."},
+	FLAG_OPTION("write-quota-status", 0, AT(config.write_quota_status),
+		    "Write the use of quotas into status.used of their objects; needs the rule in "
+		    "packaging/kubernetes/clusterrole-quota-status.yaml."),
+	TEXT_OPTION(
+		"nudge-claim", AT(config.nudge_claim), "NAMESPACE/NAME", NULL,
+		"Change an annotation of this PersistentVolumeClaim when a pod that "
+		"/extender/filter refused would pass, at most once a second: kube-schedulers ask "
+		"again then. packaging/kubernetes/core/nudge.yaml has the claim and the Role."),
+	TEXT_OPTION("events", AT(events), "nodes,quotas,pods", NULL,
+		    "Write Events about these: changes of nodes' drain verdicts, quotas over their "
+		    "max or with findings, pods that /extender/filter refused. At most one for "
+		    "each object and reason in five minutes, and one a second of all after a burst "
+		    "of 25; needs the rule in packaging/kubernetes/overlays/events."),
 	ACCESS_OPTIONS(AT(access)),
 	PROGRAM_COMMON_OPTIONS(AT(common)),
 };
@@ -391,7 +249,6 @@ static int parse_smoothing(const char *text, int *smoothed, struct error *error)
 static int read_extender(const struct aggregator_options *o, struct extender_options *extender,
 			 struct error *error)
 {
-	*extender = o->extender;
 	extender->unlimited_is_allocatable = o->unlimited == 1;
 	if (quantity_parse_milli(o->default_pod_cpu, &extender->default_pod_cpu_milli, error)) {
 		error_prefix(error, "--default-pod-cpu");
@@ -433,31 +290,33 @@ static int read_events(const struct aggregator_options *o, struct engine_config 
 /* Contradicting options are refused. */
 static int check_api_options(const struct aggregator_options *o, struct error *error)
 {
-	if (o->snapshots.count && (o->kubeconfig || o->standalone))
+	const struct engine_config *c = &o->config;
+
+	if (c->snapshots.count && (c->kubeconfig || c->standalone))
 		error_set(error, "--snapshot stands in for an API: give neither --kubeconfig nor "
 				 "--standalone with it");
-	else if (o->standalone && o->kubeconfig)
+	else if (c->standalone && c->kubeconfig)
 		error_set(error, "--standalone asks no API, --kubeconfig does: give one of them");
-	else if (o->context && !o->kubeconfig)
+	else if (c->kube_context && !c->kubeconfig)
 		error_set(error, "--context: there is no --kubeconfig that it could be in");
-	else if (o->access.token_review && (o->snapshots.count || o->standalone))
+	else if (o->access.token_review && (c->snapshots.count || c->standalone))
 		error_set(error, "--token-review asks the Kubernetes API: give neither --snapshot "
 				 "nor --standalone with it");
-	else if (o->nudge_claim && (o->snapshots.count || o->standalone))
+	else if (c->nudge_claim && (c->snapshots.count || c->standalone))
 		error_set(error, "--nudge-claim is of the Kubernetes API: give neither --snapshot "
 				 "nor --standalone with it");
-	else if (o->events && (o->snapshots.count || o->standalone))
+	else if (o->events && (c->snapshots.count || c->standalone))
 		error_set(error, "--events are of the Kubernetes API: give neither --snapshot nor "
 				 "--standalone with it");
-	else if (o->own_secrets && (o->snapshots.count || o->standalone))
+	else if (c->own_secrets && (c->snapshots.count || c->standalone))
 		error_set(error, "--own-secrets needs the Kubernetes API: give neither --snapshot "
 				 "nor --standalone with it");
-	else if (o->own_secrets && !o->enrolment_key && !o->access.certificate)
+	else if (c->own_secrets && !c->enrolment_key_path && !o->access.certificate)
 		error_set(error,
 			  "--own-secrets needs --enrolment-key, or --tls-cert and --tls-key: "
 			  "the files that it writes");
-	else if (o->nudge_claim && !requeuer_claim_namespace(o->nudge_claim))
-		error_set(error, "--nudge-claim: \"%.300s\" is no NAMESPACE/NAME", o->nudge_claim);
+	else if (c->nudge_claim && !requeuer_claim_namespace(c->nudge_claim))
+		error_set(error, "--nudge-claim: \"%.300s\" is no NAMESPACE/NAME", c->nudge_claim);
 	else
 		return 0;
 	return -1;
@@ -465,27 +324,29 @@ static int check_api_options(const struct aggregator_options *o, struct error *e
 
 static int check_enrolment(const struct aggregator_options *o, struct error *error)
 {
-	if (o->join_token_file && !o->enrolment_key)
+	const struct engine_config *c = &o->config;
+
+	if (c->join_token_path && !c->enrolment_key_path)
 		error_set(error, "--join-token-file: agents need --enrolment-key to enrol");
-	else if (o->enrol_service_account && !o->enrolment_key)
+	else if (c->enrol_service_account && !c->enrolment_key_path)
 		error_set(error, "--enrol-service-account: agents need --enrolment-key to enrol");
-	else if (o->enrol_service_account && (o->snapshots.count || o->standalone))
+	else if (c->enrol_service_account && (c->snapshots.count || c->standalone))
 		error_set(error, "--enrol-service-account asks the Kubernetes API: give neither "
 				 "--snapshot nor --standalone with it");
-	else if (o->enrol_service_account && !requeuer_claim_namespace(o->enrol_service_account))
+	else if (c->enrol_service_account && !requeuer_claim_namespace(c->enrol_service_account))
 		error_set(error, "--enrol-service-account: \"%.300s\" is no NAMESPACE/NAME",
-			  o->enrol_service_account);
-	else if (o->enrolment_key && !*o->enrolment_key)
+			  c->enrol_service_account);
+	else if (c->enrolment_key_path && !*c->enrolment_key_path)
 		error_set(error, "--enrolment-key: \"\" is no path");
-	else if (o->enrolment_key && !o->join_token_file && !o->enrol_service_account &&
+	else if (c->enrolment_key_path && !c->join_token_path && !c->enrol_service_account &&
 		 o->allow_shared_key != 1)
 		error_set(error,
 			  "--enrolment-key: no agent could report: give --join-token-file or "
 			  "--enrol-service-account, or --allow-shared-key true during a change");
-	else if (o->allow_shared_key == 2 && !o->enrolment_key)
+	else if (o->allow_shared_key == 2 && !c->enrolment_key_path)
 		error_set(error, "--allow-shared-key false: without --enrolment-key no agent could "
 				 "report");
-	else if (o->allow_shared_key == 1 && !o->key_file)
+	else if (o->allow_shared_key == 1 && !c->key_path)
 		error_set(error, "--allow-shared-key true: no --key-file has a shared key");
 	else
 		return 0;
@@ -540,32 +401,15 @@ static int prepare_filter(int *fd, struct error *error)
 static int run(const void *values, struct error *error)
 {
 	const struct aggregator_options *o = values;
-	struct engine_config config = {
-		.listen = o->listen,
-		.access = &o->access,
-		.ingest = o->ingest,
-		.key_path = o->key_file,
-		.enrolment_key_path = o->enrolment_key,
-		.join_token_path = o->join_token_file,
-		.enrol_service_account = o->enrol_service_account,
-		.own_secrets = o->own_secrets,
-		.shared_keys =
-			o->allow_shared_key == 0 ? !o->enrolment_key : o->allow_shared_key == 1,
-		.state_dir = o->state_dir,
-		.save_interval_ns = o->save_interval_ns,
-		.snapshots = o->snapshots,
-		.kubeconfig = o->kubeconfig,
-		.kube_context = o->context,
-		.standalone = o->standalone,
-		.watcher_upstream = o->watcher_variant == 1,
-		.watcher_allocatable = o->watcher_denominator == 1,
-		.write_quota_status = o->write_quota_status,
-		.nudge_claim = o->nudge_claim,
-		.plan_interval_ns = o->plan_interval_ns,
-	};
+	struct engine_config config = o->config;
 	struct engine *engine;
 	int rc;
 
+	config.access = &o->access;
+	config.shared_keys =
+		o->allow_shared_key == 0 ? !config.enrolment_key_path : o->allow_shared_key == 1;
+	config.watcher_upstream = o->watcher_variant == 1;
+	config.watcher_allocatable = o->watcher_denominator == 1;
 	if (read_events(o, &config, error) ||
 	    parse_smoothing(o->watcher_stddev, &config.watcher_smoothed, error) ||
 	    read_extender(o, &config.extender, error) || check_api_options(o, error) ||

@@ -47,6 +47,14 @@ int cli_spec_config(const struct option_program *program, const struct option_li
 		    struct buf *out, struct error *error);
 
 /*
+ * The option whose value the argument after `word`, which begins with "-", is; NULL: none. Options
+ * are those of the command, or of any command where it is NULL, and of the program.
+ */
+const struct option_spec *cli_spec_pending(const struct cli_spec *o,
+					   const struct cli_spec_command *command,
+					   const char *word);
+
+/*
  * Candidates for the last of the words after the program's name, "CANDIDATE\tMEANING" a line. The
  * last line is ":0" files, ":16" folders or ":4" nothing else, as kubectl expects from a plugin.
  * bash splits "--name=value" into three words and needs "value" only; the same for ":".

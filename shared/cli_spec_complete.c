@@ -42,24 +42,20 @@ static const struct cli_spec_command *find_command(const struct cli_spec *o, con
 static const struct option_spec *find_in(const struct option_spec *specs, const char *name,
 					 char letter)
 {
-	if (!letter)
-		return options_find(specs, name);
-	for (; specs->name; specs++)
-		if (specs->letter == letter)
-			return specs;
-	return NULL;
+	return letter ? options_find_letter(specs, letter) : options_find(specs, name);
 }
 
-static const struct option_spec *find_option(const struct completion *c, const char *name,
-					     char letter)
+static const struct option_spec *find_option(const struct cli_spec *o,
+					     const struct cli_spec_command *command,
+					     const char *name, char letter)
 {
 	const struct option_spec *spec = NULL;
 
-	if (c->command)
-		spec = find_in(c->command->specs, name, letter);
-	for (size_t i = 0; !c->command && !spec && i < c->cli->command_count; i++)
-		spec = find_in(c->cli->commands[i].specs, name, letter);
-	return spec ? spec : find_in(c->cli->program->specs, name, letter);
+	if (command)
+		spec = find_in(command->specs, name, letter);
+	for (size_t i = 0; !command && !spec && i < o->command_count; i++)
+		spec = find_in(o->commands[i].specs, name, letter);
+	return spec ? spec : find_in(o->program->specs, name, letter);
 }
 
 /* bash splits "--server=http://a:1" into "--server", "=", "http", ":", "//a", ":" and "1". */
@@ -86,17 +82,18 @@ static void join_words(struct completion *c, int count, char *const *words)
 
 /* --- the words before the last ---------------------------------------------------------------- */
 
-static const struct option_spec *find_pending(const struct completion *c, const char *word)
+const struct option_spec *cli_spec_pending(const struct cli_spec *o,
+					   const struct cli_spec_command *command, const char *word)
 {
 	const struct option_spec *spec = NULL;
 
 	if (word[1] == '-')
-		return strchr(word, '=') || !(spec = find_option(c, word + 2, 0)) ||
+		return strchr(word, '=') || !(spec = find_option(o, command, word + 2, 0)) ||
 				       options_stands_alone(spec)
 			       ? NULL
 			       : spec;
 	for (word++; *word; word++) {
-		spec = find_option(c, NULL, *word);
+		spec = find_option(o, command, NULL, *word);
 		if (!spec || !options_stands_alone(spec))
 			return spec && !word[1] ? spec : NULL;
 		if (spec->kind == OPTION_PERIOD && word[1] == '=')
@@ -128,7 +125,7 @@ static void take_word(struct completion *c, const char *word)
 	} else if (strcmp(word, "--") == 0) {
 		c->ended = true;
 	} else {
-		c->pending = find_pending(c, word);
+		c->pending = cli_spec_pending(c->cli, c->command, word);
 	}
 }
 
@@ -229,7 +226,7 @@ static enum directive offer_joined(struct completion *c, const char *typed)
 {
 	size_t len = strcspn(typed, "=");
 	char *name = mem_strndup(typed + 2, len - 2), *head = mem_strndup(typed, len + 1);
-	const struct option_spec *spec = find_option(c, name, 0);
+	const struct option_spec *spec = find_option(c->cli, c->command, name, 0);
 	enum directive directive = spec ? offer_value(c, spec, typed, head) : NOTHING;
 
 	free(name);

@@ -146,11 +146,9 @@ int cli_spec_config(const struct option_program *program, const struct option_li
 	quiet.env_prefix = NULL;
 	buf_printf(out,
 		   "# What %s does; see its manual page. Lines without a sign before them differ "
-		   "from the "
-		   "defaults.\n"
+		   "from the defaults.\n"
 		   "# The command line overrides the environment (%sKEY_FILE for key-file), and "
-		   "that this "
-		   "file.\n",
+		   "that this file.\n",
 		   program->name, program->env_prefix ? program->env_prefix : "");
 	for (const struct option_spec *spec = program->specs; spec->name; spec++)
 		if (is_setting(program, spec))

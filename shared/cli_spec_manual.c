@@ -95,19 +95,16 @@ static void add_sources(const struct option_program *program, struct buf *out)
 	buf_add_str(out, ".SH ENVIRONMENT\n");
 	buf_printf(out,
 		   "The variable that an option names in brackets stands for that option; a list "
-		   "is separated by "
-		   "commas, records by semicolons, and a flag is true or false.\n"
+		   "is separated by commas, records by semicolons, and a flag is true or false.\n"
 		   "The command line overrides the environment%s.\n",
 		   program->config_name ? ", and that the configuration file" : "");
 	if (program->config_name) {
 		buf_add_str(out, ".SH CONFIGURATION FILE\nThe file of ");
 		buf_printf(out, "\\fB\\-\\-%s\\fR", program->config_name);
-		buf_add_str(
-			out,
-			" is YAML: one mapping of long option names to values; a list is a "
-			"sequence.\n"
-			"What is unknown or out of range stops the start, with the line and the "
-			"reason.\n");
+		buf_add_str(out, " is YAML: one mapping of long option names to values; a list is "
+				 "a sequence.\n"
+				 "What is unknown or out of range stops the start, with the line "
+				 "and the reason.\n");
 	}
 }
 

@@ -292,6 +292,12 @@ void jsonw_null(struct jsonw *w)
 	buf_add_str(w->out, "null");
 }
 
+struct buf *jsonw_json(struct jsonw *w)
+{
+	begin_value(w);
+	return w->out;
+}
+
 void jsonw_key_string(struct jsonw *w, const char *key, const char *text)
 {
 	jsonw_key(w, key);

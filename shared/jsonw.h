@@ -41,6 +41,9 @@ void jsonw_exact_float(struct jsonw *w, float value);
 void jsonw_bool(struct jsonw *w, bool value);
 void jsonw_null(struct jsonw *w);
 
+/* Begins a value that the caller appends as JSON to the buffer returned. */
+struct buf *jsonw_json(struct jsonw *w);
+
 /* key and value in one call. */
 void jsonw_key_string(struct jsonw *w, const char *key, const char *text);
 /* The same where the text is neither NULL nor empty; nothing else. */

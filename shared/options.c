@@ -18,15 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/mem.h"
 
 void settings_add(struct settings *s, const struct option_spec *spec, const char *text, size_t len,
 		  const char *origin)
 {
-	if (s->count == s->room) {
-		s->room = s->room ? 2 * s->room : 16;
-		s->items = mem_realloc(s->items, s->room * sizeof(*s->items));
-	}
+	s->items = array_grow(s->items, s->count, sizeof(*s->items));
 	s->items[s->count++] = (struct setting){
 		.spec = spec,
 		.text = text ? mem_strndup(text, len) : NULL,
@@ -58,6 +56,14 @@ const struct option_spec *options_find(const struct option_spec *specs, const ch
 {
 	for (; specs->name; specs++)
 		if (strcmp(specs->name, name) == 0)
+			return specs;
+	return NULL;
+}
+
+const struct option_spec *options_find_letter(const struct option_spec *specs, char letter)
+{
+	for (; specs->name; specs++)
+		if (specs->letter == letter)
 			return specs;
 	return NULL;
 }
@@ -223,19 +229,11 @@ static int take_long(struct arguments *a, const char *text)
 	return rc;
 }
 
-static const struct option_spec *find_letter(const struct option_spec *specs, char letter)
-{
-	for (; specs->name; specs++)
-		if (specs->letter == letter)
-			return specs;
-	return NULL;
-}
-
 /* -x, -xvalue, -x value, and several flags in one: -wA */
 static int take_letters(struct arguments *a, const char *letters)
 {
 	for (; *letters; letters++) {
-		const struct option_spec *spec = find_letter(a->program->specs, *letters);
+		const struct option_spec *spec = options_find_letter(a->program->specs, *letters);
 
 		if (!spec) {
 			error_set(a->reason, "unknown option -%c; --help lists the options",

@@ -45,6 +45,21 @@ struct option_spec {
 	const char *help; /* one sentence */
 };
 
+/* clang-format off */
+/* Rows of a table; at: offset of the member. */
+#define FLAG_OPTION(name, letter, at, help) \
+	{name, letter, OPTION_FLAG, at, NULL, NULL, 0, 0, NULL, help}
+#define TEXT_OPTION(name, at, value, initial, help) \
+	{name, 0, OPTION_STRING, at, value, initial, 0, 0, NULL, help}
+#define LIST_OPTION(name, at, value, initial, help) \
+	{name, 0, OPTION_LIST, at, value, initial, 0, 0, NULL, help}
+#define CHOICE_OPTION(name, at, value, initial, choices, help) \
+	{name, 0, OPTION_CHOICE, at, value, initial, 0, 0, choices, help}
+/* kind: OPTION_INTEGER, OPTION_NUMBER or OPTION_DURATION; min and max 0: no bound. */
+#define RANGE_OPTION(kind, name, at, value, initial, min, max, help) \
+	{name, 0, kind, at, value, initial, min, max, NULL, help}
+/* clang-format on */
+
 /* A paragraph of a manual page. */
 struct option_note {
 	const char *section; /* its title; NULL: as before */

@@ -22,7 +22,7 @@ struct setting {
 
 struct settings {
 	struct setting *items; /* owned */
-	size_t count, room;
+	size_t count;
 };
 
 /* text has len bytes and is copied; NULL is the empty list. */
@@ -33,6 +33,7 @@ void settings_fini(struct settings *s);
 /* Its member is a struct option_list. */
 bool options_is_list(const struct option_spec *spec);
 const struct option_spec *options_find(const struct option_spec *specs, const char *name);
+const struct option_spec *options_find_letter(const struct option_spec *specs, char letter);
 /* By its name or a former one. */
 const struct option_spec *options_of(const struct option_program *program, const char *name);
 /* --help and --version: not for files and the environment. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/mem.h"
 
 void options_quote(const char *text, char out[QUOTED_LEN])
@@ -172,10 +173,7 @@ static int set_choice(const struct option_spec *spec, const char *text, int *val
 
 static void list_add(struct option_list *list, const char *text)
 {
-	/* The capacity doubles at each power of two and is not stored. */
-	if ((list->count & (list->count - 1)) == 0)
-		list->items = mem_realloc(list->items, (list->count ? 2 * list->count : 1) *
-							       sizeof(*list->items));
+	list->items = array_grow(list->items, list->count, sizeof(*list->items));
 	list->items[list->count++] = mem_strdup(text);
 }
 

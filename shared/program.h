@@ -15,30 +15,17 @@ struct program_common {
 	bool verbose, help, version;
 };
 
+#define PROGRAM_AT(base, member) ((base) + offsetof(struct program_common, member))
 /* The last rows of the option table, for a struct program_common at offset `base`. */
+/* clang-format off */
 #define PROGRAM_COMMON_OPTIONS(base)                                                               \
-	{.name = "config",                                                                         \
-	 .kind = OPTION_STRING,                                                                    \
-	 .offset = (base) + offsetof(struct program_common, config),                               \
-	 .value = "FILE",                                                                          \
-	 .help = "YAML file with any of these options by their long names."},                      \
-		{.name = "verbose",                                                                \
-		 .letter = 'v',                                                                    \
-		 .kind = OPTION_FLAG,                                                              \
-		 .offset = (base) + offsetof(struct program_common, verbose),                      \
-		 .help = "Log more."},                                                             \
-		{.name = "help",                                                                   \
-		 .letter = 'h',                                                                    \
-		 .kind = OPTION_FLAG,                                                              \
-		 .offset = (base) + offsetof(struct program_common, help),                         \
-		 .help = "Print this and exit."},                                                  \
-		{.name = "version",                                                                \
-		 .kind = OPTION_FLAG,                                                              \
-		 .offset = (base) + offsetof(struct program_common, version),                      \
-		 .help = "Print the version and exit."},                                           \
-	{                                                                                          \
-		0                                                                                  \
-	}
+	TEXT_OPTION("config", PROGRAM_AT(base, config), "FILE", NULL,                              \
+		    "YAML file with any of these options by their long names."),                   \
+	FLAG_OPTION("verbose", 'v', PROGRAM_AT(base, verbose), "Log more."),                       \
+	FLAG_OPTION("help", 'h', PROGRAM_AT(base, help), "Print this and exit."),                  \
+	FLAG_OPTION("version", 0, PROGRAM_AT(base, version), "Print the version and exit."),       \
+	{0}
+/* clang-format on */
 
 /* The work of a program with its options: an exit status, with the reason if it is not 0. */
 typedef int program_run(const void *values, struct error *error);

@@ -16,7 +16,7 @@
  * PUT /v1/act {"holder","transitions",..}: the actuator's report; the answer is that of GET. 409: an
  *   actuator with a later Lease has reported within 60 s
  *
- * The members of both bodies are listed in route_describe.c.
+ * The members of both bodies are listed in route_table.c.
  */
 #include "aggregator/api/act_box.h"
 

@@ -208,10 +208,10 @@ int act_box_report(struct act_box *b, cJSON *report, int64_t now_ns)
 static void write_tree(struct jsonw *w, const char *key, const cJSON *tree, bool empty)
 {
 	char *text = tree ? cJSON_PrintUnformatted(tree) : NULL;
+	const char *json = text ? text : empty ? "[]" : "null";
 
 	jsonw_key(w, key);
-	buf_add_str(w->out, text ? text : empty ? "[]" : "null");
-	w->comma = true;
+	buf_add_str(jsonw_json(w), json);
 	cJSON_free(text);
 }
 

@@ -17,7 +17,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "aggregator/api/access_review.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
 

@@ -16,22 +16,6 @@
 #include "shared/buf.h"
 #include "shared/error.h"
 
-struct act_box;
-struct drain_log;
-struct drain_setup;
-struct extender_options;
-struct reservations;
-struct place_cache;
-struct plan_memory;
-struct plan_slot;
-struct preempt_options;
-struct quota_options;
-struct quota_book_cache;
-struct slack_options;
-struct victim_log;
-struct waiting_pods;
-struct prefetcher;
-
 struct window_buckets;
 
 /* The buckets of windows. */

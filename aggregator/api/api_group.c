@@ -19,7 +19,6 @@
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/api/metrics_api.h"
@@ -139,15 +138,14 @@ static bool is_below(const char *path, const char *folder, const char *ends)
 /* The route of the subresource if it has one of its own, else of the resource; NULL: none. */
 static const struct route *find_resource(const struct access_request *q)
 {
-	size_t count;
-	const struct route *r = api_routes(&count), *found = NULL;
+	const struct route *found = NULL;
 
-	for (; count--; r++) {
-		if (!r->is->resource || strcmp(r->is->resource, q->resource) != 0)
+	for (const struct route *r = api_routes; r->path; r++) {
+		if (!r->resource || strcmp(r->resource, q->resource) != 0)
 			continue;
-		if (r->is->subresource && strcmp(r->is->subresource, q->subresource) == 0)
+		if (r->subresource && strcmp(r->subresource, q->subresource) == 0)
 			return r;
-		if (!r->is->subresource && !found)
+		if (!r->subresource && !found)
 			found = r;
 	}
 	return found;
@@ -166,7 +164,7 @@ const char *api_group_local_path(const char *path, char room[API_LOCAL_LEN], cha
 	if (!r || (q.namespace[0] && !is_namespaced(q.resource)) ||
 	    (is_namespaced(q.resource) && q.name[0] && !q.namespace[0]))
 		return path;
-	if (r->is->subresource)
+	if (r->subresource)
 		return r->path;
 	in = q.name[0] ? q.namespace : "";
 	snprintf(room, API_LOCAL_LEN, "%s%s%s%s%s%s%s", r->path, *in ? "/" : "", in,
@@ -177,26 +175,25 @@ const char *api_group_local_path(const char *path, char room[API_LOCAL_LEN], cha
 
 char *api_group_remote_path(const char *local)
 {
-	size_t count, len = 0;
-	const struct route *r = api_routes(&count);
+	const struct route *r = api_routes;
 	const char *in = NULL, *rest;
+	size_t len = 0;
 
-	for (; count && !(r->is->resource && !r->is->subresource && is_below(local, r->path, "/?"));
-	     r++)
-		count--;
-	if (!count)
+	while (r->path && !(r->resource && !r->subresource && is_below(local, r->path, "/?")))
+		r++;
+	if (!r->path)
 		return NULL;
 	rest = local + strlen(r->path);
-	if (is_namespaced(r->is->resource) && *rest == '/') {
+	if (is_namespaced(r->resource) && *rest == '/') {
 		in = rest + 1;
 		len = strcspn(in, "/");
 		rest = in + len;
-	} else if (is_namespaced(r->is->resource) && (in = strstr(rest, "namespace="))) {
+	} else if (is_namespaced(r->resource) && (in = strstr(rest, "namespace="))) {
 		in += strlen("namespace=");
 		len = strcspn(in, "&");
 	}
 	return mem_printf(RESOURCE "%s%.*s%s%s%s", len ? "namespaces/" : "", (int)len,
-			  len ? in : "", len ? "/" : "", r->is->resource, rest);
+			  len ? in : "", len ? "/" : "", r->resource, rest);
 }
 
 /* --- discovery -------------------------------------------------------------------------------- */
@@ -275,48 +272,37 @@ static void answer_group(const struct api_context *ctx, const struct api_request
 	jsonw_object_close(&w);
 }
 
-struct verbs {
-	bool get, list, create, update;
-};
+/* Bits, by the order in which they are told. */
+enum verbs { CREATE = 1, GET_ONE = 2, LIST = 4, UPDATE = 8 };
 
 static void write_resource(struct jsonw *w, const char *name, const char *kind, bool namespaced,
-			   struct verbs verbs)
+			   unsigned int verbs)
 {
+	static const char *const names[] = {"create", "get", "list", "update"};
+
 	jsonw_object_open(w);
 	jsonw_key_string(w, "name", name);
 	jsonw_key_string(w, "singularName", "");
 	jsonw_key_bool(w, "namespaced", namespaced);
 	jsonw_key_string(w, "kind", kind);
 	jsonw_key_array(w, "verbs");
-	if (verbs.create)
-		jsonw_string(w, "create");
-	if (verbs.get)
-		jsonw_string(w, "get");
-	if (verbs.list)
-		jsonw_string(w, "list");
-	if (verbs.update)
-		jsonw_string(w, "update");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (verbs >> i & 1)
+			jsonw_string(w, names[i]);
 	jsonw_array_close(w);
 	jsonw_object_close(w);
 }
 
 /* Of the route with a resource and those below it; a subresource is a route of its own. */
-static struct verbs verbs_of(const struct route *of)
+static unsigned int verbs_of(const struct route *of)
 {
-	size_t count;
-	const struct route *r = api_routes(&count);
-	struct verbs verbs = {0};
+	unsigned int verbs = 0;
 
-	if (of->is->subresource)
-		return (struct verbs){.create = strcmp(of->method, "POST") == 0,
-				      .update = strcmp(of->method, "PUT") == 0};
-	for (; count--; r++) {
-		if (r->is->subresource || !is_below(r->path, of->path, "/"))
-			continue;
-		verbs.create |= r->is->posted;
-		verbs.list |= !r->is->posted && r == of;
-		verbs.get |= !r->is->posted && r != of;
-	}
+	if (of->subresource)
+		return strcmp(of->method, "POST") == 0 ? CREATE : UPDATE;
+	for (const struct route *r = api_routes; r->path; r++)
+		if (!r->subresource && is_below(r->path, of->path, "/"))
+			verbs |= route_is_posted(r) ? CREATE : r == of ? LIST : GET_ONE;
 	return verbs;
 }
 
@@ -324,13 +310,13 @@ static struct verbs verbs_of(const struct route *of)
 static void write_route(struct jsonw *w, const struct route *r)
 {
 	char kind[32], name[2 * ACCESS_RESOURCE_LEN];
-	const char *sub = r->is->subresource;
-	const char *list = strstr(r->is->kind, "List");
-	size_t len = list ? (size_t)(list - r->is->kind) : strlen(r->is->kind);
+	const char *sub = r->subresource;
+	const char *list = strstr(r->kind, "List");
+	size_t len = list ? (size_t)(list - r->kind) : strlen(r->kind);
 
-	snprintf(kind, sizeof(kind), "%.*s", (int)len, r->is->kind);
-	snprintf(name, sizeof(name), "%s%s%s", r->is->resource, sub ? "/" : "", sub ? sub : "");
-	write_resource(w, name, kind, is_namespaced(r->is->resource), verbs_of(r));
+	snprintf(kind, sizeof(kind), "%.*s", (int)len, r->kind);
+	snprintf(name, sizeof(name), "%s%s%s", r->resource, sub ? "/" : "", sub ? sub : "");
+	write_resource(w, name, kind, is_namespaced(r->resource), verbs_of(r));
 }
 
 /* GET /apis/GROUP/VERSION */
@@ -338,9 +324,6 @@ static void answer_resources(const struct api_context *ctx, const struct api_req
 			     struct api_response *rs)
 {
 	const struct group *g = group_of(rq->path);
-	const struct verbs read = {.get = true, .list = true};
-	size_t count;
-	const struct route *r = api_routes(&count);
 	struct jsonw w;
 
 	(void)ctx;
@@ -348,12 +331,12 @@ static void answer_resources(const struct api_context *ctx, const struct api_req
 	jsonw_key_string(&w, "groupVersion", rq->path + strlen(PREFIX));
 	jsonw_key_array(&w, "resources");
 	if (g == &groups[0]) {
-		for (; count--; r++)
-			if (r->is->resource)
+		for (const struct route *r = api_routes; r->path; r++)
+			if (r->resource)
 				write_route(&w, r);
 	} else {
-		write_resource(&w, "nodes", "NodeMetrics", false, read);
-		write_resource(&w, "pods", "PodMetrics", true, read);
+		write_resource(&w, "nodes", "NodeMetrics", false, GET_ONE | LIST);
+		write_resource(&w, "pods", "PodMetrics", true, GET_ONE | LIST);
 	}
 	jsonw_array_close(&w);
 	jsonw_object_close(&w);
@@ -371,35 +354,29 @@ static void answer_openapi(const struct api_context *ctx, const struct api_reque
 					 "\"version\":\"" EVENKEEL_VERSION "\"},\"paths\":{}}");
 }
 
-static const struct api_description is_group = {
-	.summary = "An answer to the Kubernetes API server",
-	.content_type = "application/json",
-};
+/* clang-format off */
+#define GET(path, handler, work) \
+	{path, "GET", handler, work, "An answer to the Kubernetes API server", \
+	 .content_type = "application/json"}
+/* clang-format on */
 
-static const struct route routes_of_groups[] = {
-	{"/apis", "GET", answer_groups, 0, API_WORK_SHORT, &is_group},
-	{"/apis/" API_GROUP, "GET", answer_group, 0, API_WORK_SHORT, &is_group},
-	{"/apis/" API_GROUP "/" API_GROUP_VERSION, "GET", answer_resources, 0, API_WORK_SHORT,
-	 &is_group},
-	{METRICS, "GET", answer_group, 0, API_WORK_SHORT, &is_group},
-	{METRICS "/v1", "GET", answer_resources, 0, API_WORK_SHORT, &is_group},
-	{METRICS "/v1beta1", "GET", answer_resources, 0, API_WORK_SHORT, &is_group},
-	{METRICS "/{version}/nodes", "GET", api_node_metrics, 0, API_WORK_SHORT, &is_group},
-	{METRICS "/{version}/nodes/{name}", "GET", api_node_metrics, 0, API_WORK_SHORT, &is_group},
-	{METRICS "/{version}/pods", "GET", api_pod_metrics, 0, API_WORK_SHORT, &is_group},
-	{METRICS "/{version}/namespaces/{namespace}/pods", "GET", api_pod_metrics, 0,
-	 API_WORK_SHORT, &is_group},
-	{METRICS "/{version}/namespaces/{namespace}/pods/{name}", "GET", api_pod_metrics, 0,
-	 API_WORK_SHORT, &is_group},
-	{"/openapi/v2", "GET", answer_openapi, 0, API_WORK_NOW, &is_group},
-	{"/openapi/v3", "GET", answer_openapi, 0, API_WORK_NOW, &is_group},
+const struct route api_group_routes[] = {
+	GET("/apis", answer_groups, API_WORK_SHORT),
+	GET("/apis/" API_GROUP, answer_group, API_WORK_SHORT),
+	GET("/apis/" API_GROUP "/" API_GROUP_VERSION, answer_resources, API_WORK_SHORT),
+	GET(METRICS, answer_group, API_WORK_SHORT),
+	GET(METRICS "/v1", answer_resources, API_WORK_SHORT),
+	GET(METRICS "/v1beta1", answer_resources, API_WORK_SHORT),
+	GET(METRICS "/{version}/nodes", api_node_metrics, API_WORK_SHORT),
+	GET(METRICS "/{version}/nodes/{name}", api_node_metrics, API_WORK_SHORT),
+	GET(METRICS "/{version}/pods", api_pod_metrics, API_WORK_SHORT),
+	GET(METRICS "/{version}/namespaces/{namespace}/pods", api_pod_metrics, API_WORK_SHORT),
+	GET(METRICS "/{version}/namespaces/{namespace}/pods/{name}", api_pod_metrics,
+	    API_WORK_SHORT),
+	GET("/openapi/v2", answer_openapi, API_WORK_NOW),
+	GET("/openapi/v3", answer_openapi, API_WORK_NOW),
+	{0},
 };
-
-const struct route *api_group_routes(size_t *count)
-{
-	*count = sizeof(routes_of_groups) / sizeof(routes_of_groups[0]);
-	return routes_of_groups;
-}
 
 /* --- failures --------------------------------------------------------------------------------- */
 

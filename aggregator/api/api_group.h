@@ -6,8 +6,6 @@
 #ifndef EVENKEEL_AGGREGATOR_API_API_GROUP_H
 #define EVENKEEL_AGGREGATOR_API_API_GROUP_H
 
-#include <stdbool.h>
-#include <stddef.h>
 
 #include "aggregator/api/access_review.h"
 #include "aggregator/api/route.h"
@@ -19,7 +17,7 @@
 enum { API_LOCAL_LEN = 512 };
 
 /* Discovery and metrics.k8s.io; evenkeel.io has the routes with a resource. */
-const struct route *api_group_routes(size_t *count);
+extern const struct route api_group_routes[]; /* ended by a NULL path */
 
 /*
  * The request as RBAC sees it, by path (plain, borrowed) and method alone. Everything below

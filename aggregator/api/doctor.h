@@ -7,7 +7,6 @@
 #define EVENKEEL_AGGREGATOR_API_DOCTOR_H
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "shared/jsonw.h"

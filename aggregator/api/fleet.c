@@ -58,6 +58,32 @@ static double allocatable_of(const struct row *r, enum resource_id id)
 	return measured > 0 ? measured : NAN;
 }
 
+static void write_flag(struct jsonw *w, bool known, bool value)
+{
+	if (known)
+		jsonw_bool(w, value);
+	else
+		jsonw_null(w);
+}
+
+static void write_labels(struct jsonw *w, const struct kube_node *known)
+{
+	jsonw_object_open(w);
+	for (size_t i = 0; known && i < known->labels.count; i++)
+		jsonw_key_string(w, known->labels.of[i].key, known->labels.of[i].value);
+	jsonw_object_close(w);
+}
+
+/* What is no number. X(name, path, what writes the value of struct row *r) */
+#define OTHERS(X)                                                                                  \
+	X(NAME, "name", jsonw_string(w, r->node->name))                                            \
+	X(LABELS, "labels", write_labels(w, r->known))                                             \
+	X(STATE, "source.state", jsonw_string(w, freshness_name(r->state)))                        \
+	X(READY, "ready", write_flag(w, r->known, r->known && r->known->ready))                    \
+	X(UNSCHEDULABLE, "unschedulable",                                                          \
+	  write_flag(w, r->known, r->known && r->known->unschedulable))                            \
+	X(UNKNOWN, "unknownToApi", jsonw_bool(w, r->api && !r->known))
+
 /* Numbers. X(name, path, decimals, value of struct row *r) */
 #define NUMBERS(X)                                                                                 \
 	X(AGE, "source.ageSeconds", 1,                                                             \
@@ -95,67 +121,25 @@ static double allocatable_of(const struct row *r, enum resource_id id)
 	X(OOM_KILLS, "contention.oomKills", 0,                                                     \
 	  COUNTED(window_of(r)->counts.oom_known, window_of(r)->counts.oom_kills))
 
-enum column {
-	COLUMN_NAME,
-	COLUMN_LABELS,
-	COLUMN_STATE,
-	COLUMN_READY,
-	COLUMN_UNSCHEDULABLE,
-	COLUMN_UNKNOWN,
 #define X(name, ...) COLUMN_##name,
-	NUMBERS(X)
+enum column { OTHERS(X) NUMBERS(X) COLUMNS };
 #undef X
-		COLUMNS
-};
 
-static const char *const columns[COLUMNS] = {[COLUMN_NAME] = "name",
-					     [COLUMN_LABELS] = "labels",
-					     [COLUMN_STATE] = "source.state",
-					     [COLUMN_READY] = "ready",
-					     [COLUMN_UNSCHEDULABLE] = "unschedulable",
-					     [COLUMN_UNKNOWN] = "unknownToApi",
-#define X(name, path, decimals, value) [COLUMN_##name] = (path),
-					     NUMBERS(X)
+static const char *const columns[COLUMNS] = {
+#define X(name, path, ...) [COLUMN_##name] = (path),
+	OTHERS(X) NUMBERS(X)
 #undef X
 };
-
-static void write_flag(struct jsonw *w, bool known, bool value)
-{
-	if (known)
-		jsonw_bool(w, value);
-	else
-		jsonw_null(w);
-}
-
-static void write_labels(struct jsonw *w, const struct kube_node *known)
-{
-	jsonw_object_open(w);
-	for (size_t i = 0; known && i < known->labels.count; i++)
-		jsonw_key_string(w, known->labels.of[i].key, known->labels.of[i].value);
-	jsonw_object_close(w);
-}
 
 static void write_value(struct jsonw *w, enum column column, const struct row *r)
 {
 	switch (column) {
-	case COLUMN_NAME:
-		jsonw_string(w, r->node->name);
+#define X(name, path, written)                                                                     \
+	case COLUMN_##name:                                                                        \
+		(written);                                                                         \
 		return;
-	case COLUMN_LABELS:
-		write_labels(w, r->known);
-		return;
-	case COLUMN_STATE:
-		jsonw_string(w, freshness_name(r->state));
-		return;
-	case COLUMN_READY:
-		write_flag(w, r->known, r->known && r->known->ready);
-		return;
-	case COLUMN_UNSCHEDULABLE:
-		write_flag(w, r->known, r->known && r->known->unschedulable);
-		return;
-	case COLUMN_UNKNOWN:
-		jsonw_bool(w, r->api && !r->known);
-		return;
+		OTHERS(X)
+#undef X
 #define X(name, path, decimals, value)                                                             \
 	case COLUMN_##name:                                                                        \
 		jsonw_fixed(w, value, decimals);                                                   \

@@ -66,8 +66,8 @@ static int take_members(struct front_proxy *p, const cJSON *data, struct error *
 	int rc = 0;
 
 	if (!ca || !*ca) {
-		error_set(error, "the API server has no front proxy "
-				 "(--requestheader-client-ca-file)");
+		error_set(error,
+			  "the API server has no front proxy (--requestheader-client-ca-file)");
 		return -ENOENT;
 	}
 	if (strlen(ca) > CA_MOST) {

@@ -16,14 +16,12 @@
  */
 #include <curl/curl.h>
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/api/list.h"
 #include "aggregator/api/view_json.h"
 #include "aggregator/state/window_sums.h"
-#include "shared/clock.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
 

@@ -6,7 +6,6 @@
 #include "aggregator/api/metrics.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "aggregator/api/api.h"
@@ -78,7 +77,7 @@ void metrics_write_counters(struct buf *out, const char *family, const char *hel
 {
 	metrics_write_family(out, family, help);
 	for (size_t i = 0; i < count; i++)
-		metrics_write_labelled(out, family, label, texts[i], (double)counter_get(&of[i]));
+		metrics_write_labelled(out, family, label, texts[i], COUNT(of[i]));
 }
 
 double metrics_seconds(const atomic_uint_least64_t *ns)
@@ -106,11 +105,10 @@ static void write_store(struct buf *out, const struct store_counters *c, int64_t
 	uint64_t saved_ns = counter_get(&c->saved_ns);
 	const struct metric samples[] = {
 		{"evenkeel_store_alarm", NULL, "1 while node windows are not being saved.",
-		 (double)counter_get(&c->alarm)},
-		{"evenkeel_store_saves_total", NULL, "Saves of node windows.",
-		 (double)counter_get(&c->saves)},
+		 COUNT(c->alarm)},
+		{"evenkeel_store_saves_total", NULL, "Saves of node windows.", COUNT(c->saves)},
 		{"evenkeel_store_failures_total", NULL, "Saves, and attempts to open, that failed.",
-		 (double)counter_get(&c->failures)},
+		 COUNT(c->failures)},
 		{"evenkeel_store_last_save_age_seconds", NULL, "Age of what was saved last.",
 		 saved_ns ? fmax(0, (double)(now_ns - (int64_t)saved_ns) / NS_PER_SEC) : NAN},
 		{"evenkeel_store_last_save_seconds", NULL, "Time that the last save took.",
@@ -119,17 +117,15 @@ static void write_store(struct buf *out, const struct store_counters *c, int64_t
 		 "Time that reading the database took at start.",
 		 metrics_seconds(&c->load_took_ns)},
 		{"evenkeel_store_loaded_nodes", NULL,
-		 "Nodes that were back from the database at start.",
-		 (double)counter_get(&c->loaded)},
+		 "Nodes that were back from the database at start.", COUNT(c->loaded)},
 		{"evenkeel_store_bytes", NULL, "Size of the database and its log.",
-		 (double)counter_get(&c->bytes)},
+		 COUNT(c->bytes)},
 		{"evenkeel_store_set_aside", NULL,
-		 "Damaged or newer databases set aside in the state directory.",
-		 (double)counter_get(&c->aside)},
+		 "Damaged or newer databases set aside in the state directory.", COUNT(c->aside)},
 		{"evenkeel_store_lost_intervals_total", NULL,
 		 "Intervals that node windows do without, since a ring had merged them with saved "
 		 "ones.",
-		 (double)counter_get(&c->lost_intervals)},
+		 COUNT(c->lost_intervals)},
 	};
 
 	if (counter_get(&c->enabled))
@@ -148,18 +144,18 @@ static void write_service(struct buf *out, const struct counters *c)
 		{"evenkeel_build_info", "version=\"" EVENKEEL_VERSION "\"",
 		 "The version that runs.", 1},
 		{"evenkeel_frames_received_bytes_total", NULL, "Bytes of all frames.",
-		 (double)counter_get(&c->frame_bytes)},
+		 COUNT(c->frame_bytes)},
 		{"evenkeel_intervals_merged_total", NULL,
 		 "Published intervals that came within the next one, joined by a ring without room "
 		 "for both: applied frames and these are all that was published.",
-		 (double)counter_get(&c->intervals_merged)},
+		 COUNT(c->intervals_merged)},
 		{"evenkeel_intervals_missing_total", NULL,
 		 "Published intervals that agents went past, since they had left their rings or "
 		 "were refused.",
-		 (double)counter_get(&c->intervals_missing)},
+		 COUNT(c->intervals_missing)},
 		{"evenkeel_views_published_total", NULL,
 		 "Snapshots of the state that were published to readers.",
-		 (double)counter_get(&c->views_published)},
+		 COUNT(c->views_published)},
 	};
 
 	METRICS_WRITE(out, samples);

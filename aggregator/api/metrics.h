@@ -14,6 +14,9 @@ struct metric {
 	double value; /* not finite: no sample */
 };
 
+/* A counter as a value. */
+#define COUNT(counter) ((double)counter_get(&(counter)))
+
 void metrics_write_samples(struct buf *out, const struct metric *of, size_t count);
 #define METRICS_WRITE(out, samples)                                                                \
 	metrics_write_samples(out, samples, sizeof(samples) / sizeof((samples)[0]))

@@ -93,8 +93,8 @@ static void write_pods(struct buf *out, const struct view *v)
 	const struct pod_tally c = count_pods(v);
 	const struct metric samples[] = {
 		{"evenkeel_pods", "state=\"measured\"",
-		 "Pods: measured, on a node and not measured, without a node, and "
-		 "measured but unknown to the API.",
+		 "Pods: measured, on a node and not measured, without a node, and measured but "
+		 "unknown to the API.",
 		 (double)c.measured},
 		{"evenkeel_pods", "state=\"unmeasured\"", NULL, (double)c.unmeasured},
 		{"evenkeel_pods", "state=\"pending\"", NULL, (double)c.pending},

@@ -59,26 +59,21 @@ void metrics_write_extender(struct buf *out, const struct api_context *ctx)
 	const struct event_counters *e = &ctx->counters->events;
 	const struct metric samples[] = {
 		{"evenkeel_extender_malformed_total", NULL, "Questions that were none.",
-		 (double)counter_get(&c->malformed)},
+		 COUNT(c->malformed)},
 		{"evenkeel_extender_unreserved_total", NULL,
 		 "Answers that the ledger does not know of: the pod had no uid, or a node already, "
 		 "or there was no room.",
-		 (double)counter_get(&c->unreserved)},
+		 COUNT(c->unreserved)},
 		{"evenkeel_refused_pods_waiting", NULL,
 		 "Pods that filter refused on every node and that are still pending.",
-		 (double)counter_get(&q->waiting)},
+		 COUNT(q->waiting)},
 		{"evenkeel_nudges_total", "result=\"sent\"",
-		 "Changes of --nudge-claim, so that kube-schedulers ask again.",
-		 (double)counter_get(&q->sent)},
-		{"evenkeel_nudges_total", "result=\"failed\"", NULL,
-		 (double)counter_get(&q->failed)},
+		 "Changes of --nudge-claim, so that kube-schedulers ask again.", COUNT(q->sent)},
+		{"evenkeel_nudges_total", "result=\"failed\"", NULL, COUNT(q->failed)},
 		{"evenkeel_events_total", "result=\"written\"",
-		 "Events about nodes, quotas and refused pods (--events).",
-		 (double)counter_get(&e->written)},
-		{"evenkeel_events_total", "result=\"limited\"", NULL,
-		 (double)counter_get(&e->limited)},
-		{"evenkeel_events_total", "result=\"failed\"", NULL,
-		 (double)counter_get(&e->failed)},
+		 "Events about nodes, quotas and refused pods (--events).", COUNT(e->written)},
+		{"evenkeel_events_total", "result=\"limited\"", NULL, COUNT(e->limited)},
+		{"evenkeel_events_total", "result=\"failed\"", NULL, COUNT(e->failed)},
 	};
 
 	struct reservations_counters reserved;

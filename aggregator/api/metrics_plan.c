@@ -111,14 +111,13 @@ void metrics_write_plan(struct buf *out, const struct api_context *ctx)
 {
 	const struct planner_counters *c = &ctx->counters->planner;
 	const struct metric samples[] = {
-		{"evenkeel_planner_steps_total", NULL, "Plans that were made.",
-		 (double)counter_get(&c->steps)},
+		{"evenkeel_planner_steps_total", NULL, "Plans that were made.", COUNT(c->steps)},
 		{"evenkeel_planner_seconds_total", NULL, "Time that took.",
 		 metrics_seconds(&c->took_ns)},
 		{"evenkeel_planner_last_seconds", NULL, "Time that the last took.",
 		 metrics_seconds(&c->last_ns)},
 		{"evenkeel_planner_late_total", NULL,
-		 "Plans that took longer than --plan-interval.", (double)counter_get(&c->late)},
+		 "Plans that took longer than --plan-interval.", COUNT(c->late)},
 	};
 	struct plan_result *r;
 
@@ -138,12 +137,11 @@ static void write_counters(struct buf *out, const struct drain_counters *c)
 	static const char took[] = "evenkeel_drain_function_duration_seconds";
 	const struct metric samples[] = {
 		{"evenkeel_drain_scaled_down_nodes_total", "reason=\"empty\"",
-		 "Nodes that were on their way, and are gone.",
-		 (double)counter_get(&c->scaled_down_empty)},
+		 "Nodes that were on their way, and are gone.", COUNT(c->scaled_down_empty)},
 		{"evenkeel_drain_scaled_down_nodes_total", "reason=\"underutilized\"", NULL,
-		 (double)counter_get(&c->scaled_down_underutilized)},
+		 COUNT(c->scaled_down_underutilized)},
 		{"evenkeel_drain_scaled_down_gpu_nodes_total", NULL, "Those of them with GPUs.",
-		 (double)counter_get(&c->scaled_down_gpu)},
+		 COUNT(c->scaled_down_gpu)},
 	};
 
 	METRICS_WRITE(out, samples);
@@ -152,7 +150,7 @@ static void write_counters(struct buf *out, const struct drain_counters *c)
 	buf_printf(out, "%s_sum{function=\"plan\"}", took);
 	metrics_write_value(out, metrics_seconds(&c->took_ns));
 	buf_printf(out, "%s_count{function=\"plan\"}", took);
-	metrics_write_value(out, (double)counter_get(&c->steps));
+	metrics_write_value(out, COUNT(c->steps));
 }
 
 /* --- the plan of drains */

@@ -165,16 +165,14 @@ static void write_counters(struct buf *out, const struct quota_counters *c)
 		{"evenkeel_quota_preempt_total", "result=\"victims\"",
 		 "Answers to schedulers that asked for victims: found, none, or the same as "
 		 "before.",
-		 (double)counter_get(&c->preempt_victims)},
-		{"evenkeel_quota_preempt_total", "result=\"none\"", NULL,
-		 (double)counter_get(&c->preempt_none)},
+		 COUNT(c->preempt_victims)},
+		{"evenkeel_quota_preempt_total", "result=\"none\"", NULL, COUNT(c->preempt_none)},
 		{"evenkeel_quota_preempt_total", "result=\"repeated\"", NULL,
-		 (double)counter_get(&c->preempt_repeated)},
+		 COUNT(c->preempt_repeated)},
 		{"evenkeel_quota_status_writes_total", "result=\"written\"",
-		 "Changes of status.used (--write-quota-status).",
-		 (double)counter_get(&c->status_written)},
+		 "Changes of status.used (--write-quota-status).", COUNT(c->status_written)},
 		{"evenkeel_quota_status_writes_total", "result=\"failed\"", NULL,
-		 (double)counter_get(&c->status_failed)},
+		 COUNT(c->status_failed)},
 	};
 
 	metrics_write_family(out, family,
@@ -182,7 +180,7 @@ static void write_counters(struct buf *out, const struct quota_counters *c)
 	for (int g = QUOTA_ADMITTED; g <= QUOTA_OVER_SUM; g++)
 		metrics_write_labelled(out, family, "gate",
 				       quota_admission_name((enum quota_admission)g),
-				       (double)counter_get(&c->admissions[g]));
+				       COUNT(c->admissions[g]));
 	METRICS_WRITE(out, samples);
 }
 

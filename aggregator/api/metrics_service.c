@@ -27,33 +27,29 @@ void metrics_write_access(struct buf *out, const struct access_counters *c)
 	} rows[] = {
 		{0,
 		 {"evenkeel_http_connections", NULL, "Connections that are open.",
-		  (double)counter_get(&c->connections)}},
+		  COUNT(c->connections)}},
 		{ACCESS_BY_REVIEW,
 		 {"evenkeel_http_token_reviews_total", NULL,
-		  "Tokens that the Kubernetes API was asked about.",
-		  (double)counter_get(&c->reviews)}},
+		  "Tokens that the Kubernetes API was asked about.", COUNT(c->reviews)}},
 		{ACCESS_BY_REVIEW,
 		 {"evenkeel_http_token_reviews_cached_total", NULL,
-		  "Requests for which the last answer was still good.",
-		  (double)counter_get(&c->reviews_cached)}},
+		  "Requests for which the last answer was still good.", COUNT(c->reviews_cached)}},
 		{ACCESS_OVER_TLS,
 		 {"evenkeel_http_certificate_not_after_timestamp_seconds", NULL,
-		  "When the server's certificate ends, Unix time.",
-		  (double)counter_get(&c->certificate_ends_s)}},
+		  "When the server's certificate ends, Unix time.", COUNT(c->certificate_ends_s)}},
 		{ACCESS_OVER_TLS | ACCESS_BY_TOKEN,
 		 {"evenkeel_http_reloads_total", NULL,
-		  "Times that certificates or tokens were exchanged.",
-		  (double)counter_get(&c->reloads)}},
+		  "Times that certificates or tokens were exchanged.", COUNT(c->reloads)}},
 		{ACCESS_OVER_TLS | ACCESS_BY_TOKEN,
 		 {"evenkeel_http_reload_failures_total", NULL,
 		  "Times that they could not be read again, and the former ones stayed.",
-		  (double)counter_get(&c->reload_failures)}},
+		  COUNT(c->reload_failures)}},
 	};
 
 	metrics_write_counters(
 		out, "evenkeel_http_refused_total",
-		"Requests that were not let in, by why; \"slow\", \"tooManyConnections\" "
-		"and \"noDescriptor\": connections that were cut.",
+		"Requests that were not let in, by why; \"slow\", \"tooManyConnections\" and "
+		"\"noDescriptor\": connections that were cut.",
 		"reason", reasons, c->refused, ACCESS_REFUSALS);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (!rows[i].ways || counter_get(&c->ways) & rows[i].ways)
@@ -69,18 +65,17 @@ void metrics_write_ingest(struct buf *out, const struct ingest_counters *c)
 	};
 	const struct metric samples[] = {
 		{"evenkeel_ingest_connections", NULL, "Connections of agents that are open.",
-		 (double)counter_get(&c->connections)},
+		 COUNT(c->connections)},
 		{"evenkeel_ingest_refused_total", NULL,
 		 "Connections of agents that were turned away for want of room.",
-		 (double)counter_get(&c->refused)},
+		 COUNT(c->refused)},
 	};
 
 	METRICS_WRITE(out, samples);
-	metrics_write_counters(
-		out, "evenkeel_ingest_closed_total",
-		"Connections of agents that this side ended, by why; \"room\": strange "
-		"or silent ones that made room.",
-		"reason", reasons, c->closed, INGEST_CLOSINGS);
+	metrics_write_counters(out, "evenkeel_ingest_closed_total",
+			       "Connections of agents that this side ended, by why; \"room\": "
+			       "strange or silent ones that made room.",
+			       "reason", reasons, c->closed, INGEST_CLOSINGS);
 }
 
 /* --- the process */

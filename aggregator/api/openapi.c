@@ -19,9 +19,32 @@
 #include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 
-/* The ways in, by name. */
-#define BEARER	    "bearer"
-#define CERTIFICATE "clientCertificate"
+/* clang-format off */
+#define INFO \
+	"{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"evenkeel\",\"description\":" \
+	"\"What machines really have left, and what may safely be done with it.\"," \
+	"\"version\":\"" EVENKEEL_VERSION "\",\"license\":{\"name\":\"Apache-2.0\"}},"
+/* Any of these; the empty one stands for a server that lets in everybody. */
+#define SECURITY "\"security\":[{\"bearer\":[]},{\"clientCertificate\":[]},{}],"
+#define SCHEMES \
+	"\"securitySchemes\":{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\",\"description\":" \
+	"\"One of the server's --token-file, or with --token-review one that the Kubernetes API " \
+	"knows.\"},\"clientCertificate\":{\"type\":\"mutualTLS\",\"description\":" \
+	"\"Signed by an authority of the server's --tls-client-ca.\"}},"
+#define TEXT "{\"type\":\"string\"}"
+#define ERROR \
+	"{\"type\":\"object\",\"properties\":{\"error\":{\"type\":\"object\",\"properties\":" \
+	"{\"code\":" TEXT ",\"message\":" TEXT ",\"field\":" TEXT "}}}}"
+#define REFUSAL(description) \
+	"{\"description\":\"" description "\",\"content\":{\"application/json\":{\"schema\":" \
+	"{\"$ref\":\"#/components/schemas/Error\"}}}}"
+/* clang-format on */
+
+static void key_json(struct jsonw *w, const char *key, const char *json)
+{
+	jsonw_key(w, key);
+	buf_add_str(jsonw_json(w), json);
+}
 
 /* --- schemas ---------------------------------------------------------------------------------- */
 
@@ -45,16 +68,13 @@ static void write_values(struct jsonw *w, const char *const *values)
 
 static void write_members(struct jsonw *w, const struct api_field *list);
 
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables of route_describe.c */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables of route_table.c */
 static void write_type(struct jsonw *w, const struct api_field *f)
 {
 	static const char *const types[] = {
-		[API_STRING] = "string",	[API_INTEGER] = "integer",
-		[API_BOOLEAN] = "boolean",	[API_NAMES] = "array",
-		[API_OBJECT] = "object",	[API_COUNT] = "integer",
-		[API_TIME] = "string",		[API_REPORTED_REQUESTS] = "array",
-		[API_REPORTED_NODES] = "array", [API_REPORTED_DESTINATIONS] = "array",
-		[API_WAVE_NODES] = "array",
+		[API_STRING] = "string", [API_INTEGER] = "integer", [API_BOOLEAN] = "boolean",
+		[API_NAMES] = "array",	 [API_OBJECT] = "object",   [API_COUNT] = "integer",
+		[API_TIME] = "string",	 [API_OBJECTS] = "array",
 	};
 
 	jsonw_object_open(w);
@@ -77,19 +97,11 @@ static void write_type(struct jsonw *w, const struct api_field *f)
 		jsonw_key_string(w, "type", "string");
 		jsonw_object_close(w);
 	}
-	if (api_members_of(f->type)) {
+	if (f->of) {
 		jsonw_key(w, "items");
-		write_members(w, api_members_of(f->type));
+		write_members(w, f->of);
 	}
 	jsonw_key_string(w, "description", f->about);
-	jsonw_object_close(w);
-}
-
-static void write_member(struct jsonw *w, const char *name, const char *type, const char *format)
-{
-	jsonw_key_object(w, name);
-	jsonw_key_string(w, "type", type);
-	jsonw_key_text(w, "format", format);
 	jsonw_object_close(w);
 }
 
@@ -103,50 +115,23 @@ static void write_constant(struct jsonw *w, const char *name, const char *value)
 	jsonw_object_close(w);
 }
 
-static void write_items(struct jsonw *w)
+static void write_kind(struct jsonw *w, const struct route *r)
 {
-	jsonw_key_object(w, "items");
-	jsonw_key_string(w, "type", "array");
-	jsonw_key_object(w, "items");
-	jsonw_key_string(w, "type", "object");
-	jsonw_object_close(w);
-	jsonw_object_close(w);
-}
-
-static void write_kind(struct jsonw *w, const struct api_description *is)
-{
-	jsonw_key_object(w, is->kind);
+	jsonw_key_object(w, r->kind);
 	jsonw_key_string(w, "type", "object");
 	jsonw_key_array(w, "required");
 	jsonw_string(w, "apiVersion");
 	jsonw_string(w, "kind");
 	jsonw_string(w, "time");
-	if (is->list)
+	if (r->list)
 		jsonw_string(w, "items");
 	jsonw_array_close(w);
 	jsonw_key_object(w, "properties");
 	write_constant(w, "apiVersion", "evenkeel.io/v1");
-	write_constant(w, "kind", is->kind);
-	write_member(w, "time", "string", "date-time");
-	if (is->list)
-		write_items(w);
-	jsonw_object_close(w);
-	jsonw_object_close(w);
-}
-
-static void write_error(struct jsonw *w)
-{
-	jsonw_key_object(w, "Error");
-	jsonw_key_string(w, "type", "object");
-	jsonw_key_object(w, "properties");
-	jsonw_key_object(w, "error");
-	jsonw_key_string(w, "type", "object");
-	jsonw_key_object(w, "properties");
-	write_member(w, "code", "string", NULL);
-	write_member(w, "message", "string", NULL);
-	write_member(w, "field", "string", NULL);
-	jsonw_object_close(w);
-	jsonw_object_close(w);
+	write_constant(w, "kind", r->kind);
+	key_json(w, "time", "{\"type\":\"string\",\"format\":\"date-time\"}");
+	if (r->list)
+		key_json(w, "items", "{\"type\":\"array\",\"items\":{\"type\":\"object\"}}");
 	jsonw_object_close(w);
 	jsonw_object_close(w);
 }
@@ -170,12 +155,12 @@ static void write_parameters(struct jsonw *w, const struct route *r)
 
 	jsonw_key_array(w, "parameters");
 	for (const char *at = r->path; (at = strchr(at, '{')) != NULL; at++) {
-		const struct api_field in_path = {name, API_STRING, NULL, true, "Which one."};
+		const struct api_field in_path = {name, API_STRING, NULL, NULL, true, "Which one."};
 
 		snprintf(name, sizeof(name), "%.*s", (int)strcspn(at + 1, "}"), at + 1);
 		write_parameter(w, &in_path, true);
 	}
-	for (const struct api_field *f = r->is->query; f && f->name; f++)
+	for (const struct api_field *f = r->query; f && f->name; f++)
 		write_parameter(w, f, false);
 	jsonw_array_close(w);
 }
@@ -208,15 +193,15 @@ static void write_members(struct jsonw *w, const struct api_field *list)
 	jsonw_object_close(w);
 }
 
-static void write_body_schema(struct jsonw *w, const struct api_description *is)
+static void write_body_schema(struct jsonw *w, const struct route *r)
 {
-	if (is->body) {
-		write_members(w, is->body);
+	if (r->body) {
+		write_members(w, r->body);
 		return;
 	}
 	jsonw_object_open(w);
 	jsonw_key_string(w, "type", "object");
-	jsonw_key_string(w, "description", is->about);
+	jsonw_key_string(w, "description", r->about);
 	jsonw_object_close(w);
 }
 
@@ -227,13 +212,13 @@ static void open_content(struct jsonw *w, const char *type)
 	jsonw_key(w, "schema");
 }
 
-static void write_body(struct jsonw *w, const struct api_description *is)
+static void write_body(struct jsonw *w, const struct route *r)
 {
 	jsonw_key_object(w, "requestBody");
 	jsonw_key_bool(w, "required", true);
 	jsonw_key_object(w, "content");
 	open_content(w, "application/json");
-	write_body_schema(w, is);
+	write_body_schema(w, r);
 	jsonw_object_close(w);
 	jsonw_object_close(w);
 	jsonw_object_close(w);
@@ -247,49 +232,37 @@ static void write_plain(struct jsonw *w, const char *type)
 	jsonw_object_close(w);
 }
 
-static void write_content(struct jsonw *w, const struct api_description *is)
+static void write_content(struct jsonw *w, const struct route *r)
 {
 	jsonw_key_object(w, "content");
-	open_content(w, api_content_type(is));
-	if (is->kind)
-		write_ref(w, is->kind);
+	open_content(w, route_content_type(r));
+	if (r->kind)
+		write_ref(w, r->kind);
 	else
-		write_plain(w, api_content_type(is));
+		write_plain(w, route_content_type(r));
 	jsonw_object_close(w);
-	if (is->other_type) {
-		open_content(w, is->other_type);
-		write_plain(w, is->other_type);
+	if (r->other_type) {
+		open_content(w, r->other_type);
+		write_plain(w, r->other_type);
 		jsonw_object_close(w);
 	}
 	jsonw_object_close(w);
 }
 
-static void write_refusal(struct jsonw *w, const char *status, const char *description)
-{
-	jsonw_key_object(w, status);
-	jsonw_key_string(w, "description", description);
-	jsonw_key_object(w, "content");
-	open_content(w, "application/json");
-	write_ref(w, "Error");
-	jsonw_object_close(w);
-	jsonw_object_close(w);
-	jsonw_object_close(w);
-}
-
-static void write_responses(struct jsonw *w, const struct api_description *is, bool guarded)
+static void write_responses(struct jsonw *w, const struct route *r, bool guarded)
 {
 	jsonw_key_object(w, "responses");
-	jsonw_key_object(w, is->status == 202 ? "202" : "200");
-	jsonw_key_string(w, "description", is->kind ? is->kind : is->summary);
-	if (api_content_type(is))
-		write_content(w, is);
+	jsonw_key_object(w, r->status == 202 ? "202" : "200");
+	jsonw_key_string(w, "description", r->kind ? r->kind : r->summary);
+	if (route_content_type(r))
+		write_content(w, r);
 	jsonw_object_close(w);
 	if (guarded) {
-		write_refusal(w, "401", "No credentials, or none that are known");
-		write_refusal(w, "403", "The token's owner may not");
-		write_refusal(w, "429", "Too many requests come from this address");
+		key_json(w, "401", REFUSAL("No credentials, or none that are known"));
+		key_json(w, "403", REFUSAL("The token's owner may not"));
+		key_json(w, "429", REFUSAL("Too many requests come from this address"));
 	}
-	write_refusal(w, "default", "A refusal");
+	key_json(w, "default", REFUSAL("A refusal"));
 	jsonw_object_close(w);
 }
 
@@ -318,11 +291,11 @@ static void write_operation(struct jsonw *w, const struct route *r)
 		method = strcmp(r->method, "PUT") == 0 ? "put" : "post";
 	jsonw_key_object(w, method);
 	write_id(w, method, r);
-	jsonw_key_string(w, "summary", r->is->summary);
+	jsonw_key_string(w, "summary", r->summary);
 	write_parameters(w, r);
-	if (r->is->posted)
-		write_body(w, r->is);
-	write_responses(w, r->is, guarded);
+	if (route_is_posted(r))
+		write_body(w, r);
+	write_responses(w, r, guarded);
 	if (!guarded) {
 		jsonw_key_array(w, "security");
 		jsonw_array_close(w);
@@ -330,112 +303,51 @@ static void write_operation(struct jsonw *w, const struct route *r)
 	jsonw_object_close(w);
 }
 
-/* The methods of a path stand together in the table. */
-static void write_paths(struct jsonw *w, const struct route *routes, size_t count)
+static void write_paths(struct jsonw *w)
 {
+	const char *path = "";
+
 	jsonw_key_object(w, "paths");
-	for (size_t i = 0; i < count; i++) {
-		if (!i || strcmp(routes[i].path, routes[i - 1].path) != 0)
-			jsonw_key_object(w, routes[i].path);
-		write_operation(w, &routes[i]);
-		if (i + 1 == count || strcmp(routes[i].path, routes[i + 1].path) != 0)
+	for (const struct route *r = api_routes; r->path; r++) {
+		if (strcmp(path, r->path) != 0)
+			jsonw_key_object(w, r->path);
+		path = r->path;
+		write_operation(w, r);
+		if (!r[1].path || strcmp(path, r[1].path) != 0)
 			jsonw_object_close(w);
 	}
 	jsonw_object_close(w);
 }
 
 /* Each once: routes may answer the same one. */
-static void write_schemas(struct jsonw *w, const struct route *routes, size_t count)
+static void write_schemas(struct jsonw *w)
 {
 	jsonw_key_object(w, "schemas");
-	write_error(w);
-	for (size_t i = 0; i < count; i++) {
-		size_t first = 0;
+	key_json(w, "Error", ERROR);
+	for (const struct route *r = api_routes; r->path; r++) {
+		const struct route *first = api_routes;
 
-		while (routes[i].is->kind && first < i &&
-		       !(routes[first].is->kind &&
-			 strcmp(routes[first].is->kind, routes[i].is->kind) == 0))
+		while (r->kind && !(first->kind && strcmp(first->kind, r->kind) == 0))
 			first++;
-		if (routes[i].is->kind && first == i)
-			write_kind(w, routes[i].is);
+		if (r->kind && first == r)
+			write_kind(w, r);
 	}
 	jsonw_object_close(w);
-}
-
-/* --- all of it -------------------------------------------------------------------------------- */
-
-static void write_info(struct jsonw *w)
-{
-	jsonw_key_string(w, "openapi", "3.1.0");
-	jsonw_key_object(w, "info");
-	jsonw_key_string(w, "title", "evenkeel");
-	jsonw_key_string(w, "description",
-			 "What machines really have left, and what may safely be done with it.");
-	jsonw_key_string(w, "version", EVENKEEL_VERSION);
-	jsonw_key_object(w, "license");
-	jsonw_key_string(w, "name", "Apache-2.0");
-	jsonw_object_close(w);
-	jsonw_object_close(w);
-}
-
-static void write_scheme(struct jsonw *w, const char *name, const char *type, const char *scheme,
-			 const char *description)
-{
-	jsonw_key_object(w, name);
-	jsonw_key_string(w, "type", type);
-	jsonw_key_text(w, "scheme", scheme);
-	jsonw_key_string(w, "description", description);
-	jsonw_object_close(w);
-}
-
-static void write_schemes(struct jsonw *w)
-{
-	jsonw_key_object(w, "securitySchemes");
-	write_scheme(w, BEARER, "http", "bearer",
-		     "One of the server's --token-file, or with --token-review one that the "
-		     "Kubernetes API knows.");
-	write_scheme(w, CERTIFICATE, "mutualTLS", NULL,
-		     "Signed by an authority of the server's --tls-client-ca.");
-	jsonw_object_close(w);
-}
-
-/* Any of these; the empty one stands for a server that lets in everybody. */
-static void write_security(struct jsonw *w)
-{
-	static const char *const ways[] = {BEARER, CERTIFICATE, NULL};
-
-	jsonw_key_array(w, "security");
-	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-		jsonw_object_open(w);
-		if (ways[i]) {
-			jsonw_key_array(w, ways[i]);
-			jsonw_array_close(w);
-		}
-		jsonw_object_close(w);
-	}
-	jsonw_array_close(w);
 }
 
 void api_openapi(const struct api_context *ctx, const struct api_request *rq,
 		 struct api_response *rs)
 {
-	const struct route *routes;
 	struct jsonw w;
-	size_t count;
 
 	(void)ctx;
 	(void)rq;
-	routes = api_routes(&count);
 	rs->content_type = "application/json";
 	jsonw_init(&w, &rs->body);
-	jsonw_object_open(&w);
-	write_info(&w);
-	write_security(&w);
-	write_paths(&w, routes, count);
-	jsonw_key_object(&w, "components");
-	write_schemes(&w);
-	write_schemas(&w, routes, count);
-	jsonw_object_close(&w);
-	jsonw_object_close(&w);
-	buf_add_char(&rs->body, '\n');
+	buf_add_str(&rs->body, INFO SECURITY);
+	write_paths(&w);
+	buf_add_str(&rs->body, ",\"components\":{" SCHEMES);
+	w.comma = false;
+	write_schemas(&w);
+	buf_add_str(&rs->body, "}}\n");
 }

@@ -69,59 +69,30 @@ struct slack_option_values {
  * caller's, when: words that stand before each help.
  */
 #define SLACK_OPTION_SPECS(at, when)                                                               \
-	{.name = "extra-capacity-min-rate",                                                        \
-	 .kind = OPTION_STRING,                                                                    \
-	 .offset = at(rate),                                                                       \
-	 .value = "RATE",                                                                          \
-	 .help = when "Least slack, as a share of --extra-capacity-base: 0.1 or 10%. Default: "    \
-		      "0.1; 0 keeps only what workloads ask for."},                                \
-		{.name = "extra-capacity-base",                                                    \
-		 .kind = OPTION_STRING,                                                            \
-		 .offset = at(base),                                                               \
-		 .value = "requested|allocatable",                                                 \
-		 .help = when                                                                      \
-		 "Base of the rate: requests of pods (the default), or allocatable of "            \
-		 "nodes."},                                                                        \
-		{.name = "slack-granularity",                                                      \
-		 .kind = OPTION_INTEGER,                                                           \
-		 .offset = at(granularity),                                                        \
-		 .value = "N",                                                                     \
-		 .min = 1,                                                                         \
-		 .max = SLACK_GRANULARITY_MAX,                                                     \
-		 .help = when "Units of slack for an average node. Default: 5."},                  \
-		{.name = "slack-unneeded-time",                                                    \
-		 .kind = OPTION_DURATION,                                                          \
-		 .offset = at(unneeded_ns),                                                        \
-		 .value = "DURATION",                                                              \
-		 .min = 1e9,                                                                       \
-		 .max = 86400e9,                                                                   \
-		 .help = when "Time of lower demand before slack is lowered. Default: 10m."},      \
-		{.name = "slack-from-arrivals",                                                    \
-		 .kind = OPTION_FLAG,                                                              \
-		 .offset = at(from_arrivals),                                                      \
-		 .help = when                                                                      \
-		 "Instead of the rate: the 95th percentile of the requests that arrive while "     \
-		 "a node starts, after a day of observation."},                                    \
-		{.name = "slack-node-start-time",                                                  \
-		 .kind = OPTION_DURATION,                                                          \
-		 .offset = at(node_start_ns),                                                      \
-		 .value = "DURATION",                                                              \
-		 .min = 1e9,                                                                       \
-		 .max = 86400e9,                                                                   \
-		 .help = when "Time that a new node needs to start. Default: 3m."},                \
-		{.name = "slack-use-cap-cpu",                                                      \
-		 .kind = OPTION_NUMBER,                                                            \
-		 .offset = at(cpu_share),                                                          \
-		 .value = "SHARE",                                                                 \
-		 .min = 0.01,                                                                      \
-		 .max = 1,                                                                         \
-		 .help = when                                                                      \
-		 "Cap of a node's real CPU use, for slots by real use. Default: 0.85."},           \
-	{                                                                                          \
-		.name = "slack-use-cap-memory", .kind = OPTION_NUMBER, .offset = at(mem_share),    \
-		.value = "SHARE", .min = 0.01, .max = 1,                                           \
-		.help = when "Cap of its working set. Default: 0.90.",                             \
-	}
+	TEXT_OPTION("extra-capacity-min-rate", at(rate), "RATE", NULL,                             \
+		    when "Least slack, as a share of --extra-capacity-base: 0.1 or 10%. Default: " \
+			 "0.1; 0 keeps only what workloads ask for."),                             \
+		TEXT_OPTION("extra-capacity-base", at(base), "requested|allocatable", NULL,        \
+			    when "Base of the rate: requests of pods (the default), or "           \
+				 "allocatable of nodes."),                                         \
+		RANGE_OPTION(OPTION_INTEGER, "slack-granularity", at(granularity), "N", NULL, 1,   \
+			     SLACK_GRANULARITY_MAX,                                                \
+			     when "Units of slack for an average node. Default: 5."),              \
+		RANGE_OPTION(OPTION_DURATION, "slack-unneeded-time", at(unneeded_ns), "DURATION",  \
+			     NULL, 1e9, 86400e9,                                                   \
+			     when "Time of lower demand before slack is lowered. Default: 10m."),  \
+		FLAG_OPTION("slack-from-arrivals", 0, at(from_arrivals),                           \
+			    when "Instead of the rate: the 95th percentile of the requests that "  \
+				 "arrive while a node starts, after a day of observation."),       \
+		RANGE_OPTION(OPTION_DURATION, "slack-node-start-time", at(node_start_ns),          \
+			     "DURATION", NULL, 1e9, 86400e9,                                       \
+			     when "Time that a new node needs to start. Default: 3m."),            \
+		RANGE_OPTION(                                                                      \
+			OPTION_NUMBER, "slack-use-cap-cpu", at(cpu_share), "SHARE", NULL, 0.01, 1, \
+			when                                                                       \
+			"Cap of a node's real CPU use, for slots by real use. Default: 0.85."),    \
+		RANGE_OPTION(OPTION_NUMBER, "slack-use-cap-memory", at(mem_share), "SHARE", NULL,  \
+			     0.01, 1, when "Cap of its working set. Default: 0.90.")
 
 /* The given options over the defaults. -EINVAL: the error names the option. */
 int slack_options_read(const struct slack_option_values *given, struct slack_options *o,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Members of a body by their types, as route_describe.c lists them: what /openapi.json says of a
+ * Members of a body by their types, as route_table.c lists them: what /openapi.json says of a
  * body is what is checked.
  */
 #include <assert.h>
@@ -86,10 +86,7 @@ static const char *fault_of(const cJSON *item, const struct api_field *f)
 		return is_time(item) ? NULL : "a time such as 2026-01-31T12:00:00Z";
 	case API_FIGURES:
 		return is_figures(item) ? NULL : "a number, or an object of numbers";
-	case API_REPORTED_REQUESTS:
-	case API_REPORTED_NODES:
-	case API_REPORTED_DESTINATIONS:
-	case API_WAVE_NODES:
+	case API_OBJECTS:
 		return is_list(item, is_object) ? NULL : "a list of objects";
 	case API_INTEGER:
 	case API_OBJECT:
@@ -103,11 +100,10 @@ static const char *fault_of(const cJSON *item, const struct api_field *f)
 static bool check_members(const cJSON *object, const struct api_field *list, const char *at,
 			  struct api_response *rs);
 
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables of route_describe.c */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables of route_table.c */
 static bool check_member(const cJSON *item, const struct api_field *f, const char *field,
 			 struct api_response *rs)
 {
-	const struct api_field *of = api_members_of(f->type);
 	const char *fault = fault_of(item, f);
 	char below[CHECK_FIELD_MAX];
 	size_t i = 0;
@@ -117,9 +113,9 @@ static bool check_member(const cJSON *item, const struct api_field *f, const cha
 	if (f->values && !array_has_text(f->values, item->valuestring))
 		return api_fail(rs, FAIL_BAD_REQUEST, field, "\"%.64s\" is not known",
 				item->valuestring);
-	for (const cJSON *one = of ? item->child : NULL; one; one = one->next, i++) {
+	for (const cJSON *one = f->of ? item->child : NULL; one; one = one->next, i++) {
 		snprintf(below, sizeof(below), "%.100s[%zu].", field, i);
-		if (!check_members(one, of, below, rs))
+		if (!check_members(one, f->of, below, rs))
 			return false;
 	}
 	return true;

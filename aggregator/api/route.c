@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which handler answers which path and method, and how a refusal looks. A word in braces in a path
- * of the table stands for a name, which the handler takes from the path. The methods of a path
- * stand together.
- * Parameters are checked here, by what route_describe.c says.
+ * of the table stands for a name, which the handler takes from the path. Parameters are checked
+ * here, by what the table says.
  */
 #include <assert.h>
 #include <stdarg.h>
@@ -14,70 +13,9 @@
 #include "aggregator/api/api_group.h"
 #include "aggregator/api/kube_objects.h"
 #include "aggregator/api/route.h"
-#include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 
-enum {
-	PARAMETERS_MOST = 16,
-	BODY_MOST = 1 << 20,
-	/*
-	 * Names of all nodes, or all nodes whole: 5000 with what a kubelet tells have about 60 MiB.
-	 */
-	EXTENDER_BODY_MOST = 64 << 20,
-};
-
-static const struct route routes[] = {
-	{"/watcher", NULL, api_watcher, 0, API_WORK_SHORT, &api_is_watcher},
-	{"/watcher/health", NULL, api_watcher_health, 0, API_WORK_SHORT, &api_is_watcher_health},
-	{"/watcher/{host}", NULL, api_watcher, 0, API_WORK_SHORT, &api_is_watcher_host},
-	{"/extender/filter", "POST", api_extender_filter, EXTENDER_BODY_MOST, API_WORK_SCHEDULER,
-	 &api_is_extender_filter},
-	{"/extender/prioritize", "POST", api_extender_prioritize, EXTENDER_BODY_MOST,
-	 API_WORK_SCHEDULER, &api_is_extender_prioritize},
-	{"/extender/preempt", "POST", api_extender_preempt, EXTENDER_BODY_MOST, API_WORK_SCHEDULER,
-	 &api_is_extender_preempt},
-	{"/v1/nodes", "GET", api_nodes, 0, API_WORK_SHORT, &api_is_nodes},
-	{"/v1/nodes/{name}/history", "GET", api_node_history, 0, API_WORK_SHORT,
-	 &api_is_node_history},
-	{"/v1/nodes/{name}", "GET", api_nodes, 0, API_WORK_SHORT, &api_is_node},
-	{"/v1/fleet", "GET", api_fleet, 0, API_WORK_SHORT, &api_is_fleet},
-	{"/v1/names", "GET", api_names, 0, API_WORK_SHORT, &api_is_names},
-	{"/v1/pods", "GET", api_pods, 0, API_WORK_SHORT, &api_is_pods},
-	{"/v1/pods/{namespace}/{name}/history", "GET", api_pod_history, 0, API_WORK_SHORT,
-	 &api_is_pod_history},
-	{"/v1/quotas", "GET", api_quotas, 0, API_WORK_SHORT, &api_is_quotas},
-	{"/v1/quotas/admit", "POST", api_quotas_admit, 0, API_WORK_LONG, &api_is_quotas_admit},
-	{"/v1/quotas/preempt", "POST", api_quotas_preempt, 0, API_WORK_LONG,
-	 &api_is_quotas_preempt},
-	{"/v1/quotas/reclaim", "GET", api_quotas_reclaim, 0, API_WORK_LONG, &api_is_quotas_reclaim},
-	{"/v1/quotas/reclaim/reservations", "POST", api_quotas_reserve, 0, API_WORK_LONG,
-	 &api_is_quotas_reserve},
-	{"/v1/quotas/{namespace}", "GET", api_quotas, 0, API_WORK_SHORT, &api_is_quota},
-	{"/v1/scores", "POST", api_scores, 0, API_WORK_LONG, &api_is_scores},
-	{"/v1/drain", "GET", api_drain, 0, API_WORK_SHORT, &api_is_drain},
-	{"/v1/drain/history", "GET", api_drain_history, 0, API_WORK_SHORT, &api_is_drain_history},
-	{"/v1/drain/history", "POST", api_drain_report, 0, API_WORK_SHORT, &api_is_drain_report},
-	{"/v1/act", "GET", api_act, 0, API_WORK_SHORT, &api_is_act},
-	{"/v1/act", "PUT", api_act_report, 0, API_WORK_SHORT, &api_is_act_report},
-	{"/v1/act/requests", "POST", api_act_request, 0, API_WORK_SHORT, &api_is_act_request},
-	{"/v1/fit", "POST", api_fit, 0, API_WORK_LONG, &api_is_fit},
-	{"/v1/slack", "GET", api_slack, 0, API_WORK_SHORT, &api_is_slack},
-	{"/v1/snapshot", "GET", api_snapshot, 0, API_WORK_SHORT, &api_is_snapshot},
-	{"/v1/status", "GET", api_status, 0, API_WORK_SHORT, &api_is_status},
-	{"/v1/doctor", "GET", api_doctor, 0, API_WORK_SHORT, &api_is_doctor},
-	{"/metrics", "GET", api_metrics, 0, API_WORK_SHORT, &api_is_metrics},
-	{"/healthz", "GET", api_healthz, 0, API_WORK_NOW, &api_is_healthz},
-	{"/openapi.json", "GET", api_openapi, 0, API_WORK_SHORT, &api_is_openapi},
-	{"/readyz", "GET", api_readyz, 0, API_WORK_NOW, &api_is_readyz},
-	{"/", "GET", api_page, 0, API_WORK_NOW, &api_is_page},
-	{"/page/{file}", "GET", api_page, 0, API_WORK_NOW, &api_is_page_file},
-};
-
-const struct route *api_routes(size_t *count)
-{
-	*count = sizeof(routes) / sizeof(routes[0]);
-	return routes;
-}
+enum { PARAMETERS_MOST = 16, BODY_MOST = 1 << 20 };
 
 /* Names are not empty. The last one of a template may have slashes. */
 static bool is_path_of(const char *template, const char *path)
@@ -105,39 +43,29 @@ static bool has_folder(const char *path)
 {
 	size_t len = strlen(path);
 
-	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
-		const char *name = routes[i].path + len;
+	for (const struct route *r = api_routes; r->path; r++) {
+		const char *name = r->path + len;
 
-		if (strncmp(routes[i].path, path, len) == 0 && *name == '{' &&
+		if (strncmp(r->path, path, len) == 0 && *name == '{' &&
 		    name[strcspn(name, "}") + 1] == '\0')
 			return true;
 	}
 	return false;
 }
 
-/*
- * First match; exact paths stand before those with a name in the same place. "/v1/nodes/" is
- * "/v1/nodes", as nothing is below it.
- */
+/* "/v1/nodes/" is "/v1/nodes", as nothing is below it. */
 static const struct route *find_path(const char *path)
 {
-	size_t count;
-	const struct route *groups = api_group_routes(&count);
-
-	for (size_t i = 0; i < count; i++)
-		if (is_path_of(groups[i].path, path))
-			return &groups[i];
-	count = sizeof(routes) / sizeof(routes[0]);
-	for (size_t i = 0; i < count; i++)
-		if (is_path_of(routes[i].path, path))
-			return &routes[i];
-	for (size_t i = 0; i < count; i++) {
-		const char *exact = routes[i].path;
-
-		if (strncmp(path, exact, strlen(exact)) == 0 &&
-		    strcmp(path + strlen(exact), "/") == 0 && has_folder(path))
-			return &routes[i];
-	}
+	for (const struct route *r = api_group_routes; r->path; r++)
+		if (is_path_of(r->path, path))
+			return r;
+	for (const struct route *r = api_routes; r->path; r++)
+		if (is_path_of(r->path, path))
+			return r;
+	for (const struct route *r = api_routes; r->path; r++)
+		if (strncmp(path, r->path, strlen(r->path)) == 0 &&
+		    strcmp(path + strlen(r->path), "/") == 0 && has_folder(path))
+			return r;
 	return NULL;
 }
 
@@ -151,9 +79,7 @@ static bool method_fits(const struct route *route, const char *method)
 /* The next method of the same path, or NULL. */
 static const struct route *next_method(const struct route *r)
 {
-	bool more = r >= routes && r + 1 < routes + sizeof(routes) / sizeof(routes[0]);
-
-	return more && strcmp(r[1].path, r->path) == 0 ? r + 1 : NULL;
+	return r[1].path && strcmp(r[1].path, r->path) == 0 ? r + 1 : NULL;
 }
 
 /* Without that method the first of the path. */
@@ -203,7 +129,7 @@ bool api_access_acts(const char *method, const char *path)
 {
 	const struct route *r = route_of(path);
 
-	while (r && !(r->is->acts && method_fits(r, method)))
+	while (r && !(r->acts && method_fits(r, method)))
 		r = next_method(r);
 	return r;
 }
@@ -252,7 +178,7 @@ enum api_work api_work_of(const char *path, const char *body, size_t len)
 
 	if (!route)
 		return API_WORK_NOW;
-	if (route->is->long_by && !may_have(body, len, route->is->long_by))
+	if (route->long_by && !may_have(body, len, route->long_by))
 		return API_WORK_SHORT;
 	return route->work;
 }
@@ -341,15 +267,15 @@ bool api_query_flag(const struct api_request *rq, const char *name)
  * False: a parameter is unknown, or has an unknown value, and *rs says so. kubectl sends `limit` for
  * every list.
  */
-static bool check_query(const struct api_description *is, const struct api_request *rq,
-			bool grouped, struct api_response *rs)
+static bool check_query(const struct route *route, const struct api_request *rq, bool grouped,
+			struct api_response *rs)
 {
 	const char *known[PARAMETERS_MOST + 3], *other;
 	size_t count = 0;
 
-	if (!is->query || is->lenient)
+	if (!route->query || route->lenient)
 		return true;
-	for (const struct api_field *f = is->query; f->name; f++) {
+	for (const struct api_field *f = route->query; f->name; f++) {
 		const char *text = rq->query(rq, f->name);
 
 		assert(count < PARAMETERS_MOST);
@@ -380,14 +306,14 @@ void api_route(const struct api_context *ctx, const struct api_request *rq, stru
 	plain.in_namespace = namespace[0] ? namespace : NULL;
 	grouped = plain.path == room;
 	route = find_route(plain.method, plain.path);
-	rs->status = route && route->is->status ? route->is->status : 200;
+	rs->status = route && route->status ? route->status : 200;
 	if (!route) {
 		api_fail(rs, FAIL_NOT_FOUND, NULL, "there is nothing at %s", plain.path);
 	} else if (!method_fits(route, plain.method)) {
 		rs->allow = allowed(route);
 		api_fail(rs, FAIL_METHOD_NOT_ALLOWED, NULL, "%s answers %s, not %s", route->path,
 			 rs->allow, plain.method);
-	} else if (check_query(route->is, &plain, grouped, rs)) {
+	} else if (check_query(route, &plain, grouped, rs)) {
 		route->handler(ctx, &plain, rs);
 		api_access_request(plain.method, api_plain_path(rq->path), &path);
 		if (grouped && strcmp(route->method, "GET") == 0)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The one table of routes, and what each takes and answers: requests are checked against it, and
- * /openapi.json is made from it.
+ * /openapi.json is made from it (route_table.c).
  */
 #ifndef EVENKEEL_AGGREGATOR_API_ROUTE_H
 #define EVENKEEL_AGGREGATOR_API_ROUTE_H
+
+#include <string.h>
 
 #include "aggregator/api/api.h"
 
@@ -20,10 +22,7 @@ enum api_type {
 	API_NUMBER, /* not negative, or null: not known */
 	API_TIME, /* RFC 3339 */
 	API_FIGURES, /* a number, or an object of numbers */
-	API_REPORTED_REQUESTS, /* lists of objects: api_members_of() */
-	API_REPORTED_NODES,
-	API_REPORTED_DESTINATIONS,
-	API_WAVE_NODES,
+	API_OBJECTS, /* a list of objects, by api_field.of */
 };
 
 /* A parameter of the query, or a member of the body. */
@@ -31,21 +30,25 @@ struct api_field {
 	const char *name; /* NULL ends a list */
 	enum api_type type;
 	const char *const *values; /* all that it may be, ended by NULL; NULL: any */
+	const struct api_field *of; /* of API_OBJECTS: members of each */
 	bool required;
 	const char *about;
 };
 
-struct api_description {
+struct route {
+	const char *path; /* with names in braces: that of OpenAPI; NULL ends the table */
+	const char *method; /* NULL: any, as load-watcher; GET includes HEAD; PUT, POST */
+	api_handler *handler;
+	enum api_work work; /* long: it simulates the whole cluster, or may */
 	const char *summary;
 	const char *kind; /* of the object that is answered; NULL: it is none of ours */
 	const char *resource; /* in the API group evenkeel.io (api_group.h); NULL: none */
 	const char *subresource; /* "report" of acts/NAME/report, whatever the name; NULL: none */
 	bool list; /* which has "items" */
-	const char *content_type; /* where there is no kind: api_content_type() */
+	const char *content_type; /* where there is no kind: route_content_type() */
 	const char *other_type; /* what it answers as well, by a parameter; NULL: nothing */
 	const struct api_field *query; /* NULL: none is looked at */
 	bool lenient; /* other parameters are let through */
-	bool posted; /* it takes a body */
 	bool acts; /* it makes the actuator act, or speaks for it: reading rights do not suffice */
 	int status; /* of success; 0: 200 */
 	const struct api_field *body; /* its members; NULL: described by others (about) */
@@ -55,27 +58,25 @@ struct api_description {
 	 * unless the pod is a text; NULL: it always may.
 	 */
 	const char *const *long_by;
+	size_t body_most; /* 0: 1 MiB */
 };
 
-static inline const char *api_content_type(const struct api_description *is)
+/* First match; exact paths stand before those with a name in the same place. */
+extern const struct route api_routes[];
+
+static inline const char *route_content_type(const struct route *r)
 {
-	return is->kind ? "application/json" : is->content_type;
+	return r->kind ? "application/json" : r->content_type;
 }
 
-struct route {
-	const char *path; /* with names in braces: that of OpenAPI */
-	const char *method; /* NULL: any, as load-watcher; GET includes HEAD; PUT, POST */
-	api_handler *handler;
-	size_t body_most; /* 0: 1 MiB */
-	enum api_work work; /* long: it simulates the whole cluster, or may */
-	const struct api_description *is;
-};
+/* Whether it takes a body. */
+static inline bool route_is_posted(const struct route *r)
+{
+	return r->method && strcmp(r->method, "GET") != 0;
+}
 
-const struct route *api_routes(size_t *count);
 /* The field of that name in a list, or NULL. */
 const struct api_field *api_field_find(const char *name, const struct api_field *list);
-/* The members of the objects that a list of the type has; NULL: it has none. */
-const struct api_field *api_members_of(enum api_type type);
 /* Whether the text is one of f->values; false: *rs says that it is not (400). */
 bool api_field_check(const struct api_field *f, const char *text, struct api_response *rs);
 
@@ -85,16 +86,6 @@ extern const char *const api_sorts[], *const api_unlimited[], *const api_formats
 int api_query_choice(const struct api_request *rq, const char *name, const char *const *values);
 /* Of a checked request: the parameter is "true". */
 bool api_query_flag(const struct api_request *rq, const char *name);
-
-extern const struct api_description api_is_watcher, api_is_watcher_host, api_is_watcher_health,
-	api_is_extender_filter, api_is_extender_prioritize, api_is_extender_preempt, api_is_nodes,
-	api_is_node, api_is_node_history, api_is_fleet, api_is_pods, api_is_pod_history,
-	api_is_quotas, api_is_quota, api_is_quotas_admit, api_is_quotas_preempt,
-	api_is_quotas_reclaim, api_is_quotas_reserve, api_is_scores, api_is_fit, api_is_slack,
-	api_is_drain, api_is_drain_history, api_is_drain_report, api_is_act, api_is_act_report,
-	api_is_act_request, api_is_names, api_is_snapshot, api_is_status, api_is_doctor,
-	api_is_metrics, api_is_healthz, api_is_readyz, api_is_openapi, api_is_page,
-	api_is_page_file;
 
 /* Members of bodies, for those who read them. */
 extern const struct api_field api_admit_members[], api_preempt_members[], api_reserve_members[],

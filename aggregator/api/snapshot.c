@@ -21,20 +21,6 @@
 
 enum { PIECE = 64 << 10 };
 
-/* The next part to write. */
-enum part {
-	PART_HEAD,
-	PART_OBJECTS,
-	PART_USAGE,
-	PART_NODES,
-	PART_PODS,
-	PART_STATE,
-	PART_RESERVATIONS,
-	PART_MEMORY,
-	PART_TAIL,
-	PARTS
-};
-
 struct snapshot_stream {
 	struct api_stream stream;
 	struct reservations_copy
@@ -44,10 +30,10 @@ struct snapshot_stream {
 	int64_t now_ns;
 	struct kube_pod **pods; /* owned array; all of the cluster's, in order */
 	size_t pod_count;
-	enum part part;
-	int kind; /* of PART_OBJECTS */
+	struct jsonw w; /* to the piece at hand */
+	size_t part; /* the next one to write, of parts[] */
+	int kind; /* of objects */
 	size_t at, inner; /* within the kind; the node and its pod */
-	bool comma; /* something stands in the list at hand */
 };
 
 /* --- the pods of the cluster, in order -------------------------------------------------------- */
@@ -126,59 +112,40 @@ static void write_source(struct jsonw *w, enum object_kind kind, const struct mo
 	jsonw_object_close(w);
 }
 
-static void write_head(const struct snapshot_stream *s, struct buf *out)
-{
-	const struct cluster *c = s->view->cluster;
-	struct jsonw w;
-
-	jsonw_init(&w, out);
-	jsonw_object_open(&w);
-	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
-	jsonw_key_string(&w, "kind", "Snapshot");
-	jsonw_key_time_exact(&w, "time", s->now_ns);
-	if (c) {
-		jsonw_key_array(&w, "sources");
-		for (int k = 0; k < OBJECT_KINDS; k++)
-			write_source(&w, (enum object_kind)k, &c->sources[k]);
-		jsonw_array_close(&w);
-	}
-	buf_add_str(out, ",\"list\":{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[");
-}
-
-static void write_usage_head(const struct snapshot_stream *s, struct buf *out)
-{
-	struct jsonw w;
-
-	buf_add_str(out, "]},\"usage\":");
-	jsonw_init(&w, out);
-	jsonw_object_open(&w);
-	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
-	jsonw_key_string(&w, "kind", "Usage");
-	jsonw_key_time_exact(&w, "time", s->now_ns);
-	buf_add_str(out, ",\"nodes\":[");
-}
-
-static void separate(struct snapshot_stream *s, struct buf *out)
-{
-	if (s->comma)
-		buf_add_char(out, ',');
-	s->comma = true;
-}
-
 static void next_part(struct snapshot_stream *s)
 {
 	s->part++;
 	s->at = s->inner = 0;
-	s->comma = false;
 }
 
-static void write_object(struct snapshot_stream *s, struct buf *out)
+static void write_head(struct snapshot_stream *s)
+{
+	const struct cluster *c = s->view->cluster;
+	struct jsonw *w = &s->w;
+
+	jsonw_object_open(w);
+	jsonw_key_string(w, "apiVersion", "evenkeel.io/v1");
+	jsonw_key_string(w, "kind", "Snapshot");
+	jsonw_key_time_exact(w, "time", s->now_ns);
+	if (c) {
+		jsonw_key_array(w, "sources");
+		for (int k = 0; k < OBJECT_KINDS; k++)
+			write_source(w, (enum object_kind)k, &c->sources[k]);
+		jsonw_array_close(w);
+	}
+	jsonw_key_object(w, "list");
+	jsonw_key_string(w, "apiVersion", "v1");
+	jsonw_key_string(w, "kind", "List");
+	jsonw_key_array(w, "items");
+	next_part(s);
+}
+
+static void write_object(struct snapshot_stream *s)
 {
 	const struct object *o = object_at(s, s->kind, s->at);
 
 	if (o) {
-		separate(s, out);
-		object_write(o, out);
+		object_write(o, jsonw_json(&s->w));
 		s->at++;
 	} else if (++s->kind == OBJECT_KINDS) {
 		next_part(s);
@@ -187,36 +154,56 @@ static void write_object(struct snapshot_stream *s, struct buf *out)
 	}
 }
 
+static void write_usage_head(struct snapshot_stream *s)
+{
+	struct jsonw *w = &s->w;
+
+	jsonw_array_close(w);
+	jsonw_object_close(w);
+	jsonw_key_object(w, "usage");
+	jsonw_key_string(w, "apiVersion", "evenkeel.io/v1");
+	jsonw_key_string(w, "kind", "Usage");
+	jsonw_key_time_exact(w, "time", s->now_ns);
+	jsonw_key_array(w, "nodes");
+	next_part(s);
+}
+
 /* A node that only the API knows has empty stats, which it gets again by itself. */
 static bool is_measured(const struct view_node *n)
 {
 	return n->stats->end_ns || !n->model;
 }
 
-static void write_node(struct snapshot_stream *s, struct buf *out)
+static void write_node(struct snapshot_stream *s)
 {
 	const struct view_node *n;
-	struct jsonw w;
 
 	if (s->at == s->view->node_count) {
-		buf_add_str(out, "],\"pods\":[");
+		jsonw_array_close(&s->w);
+		jsonw_key_array(&s->w, "pods");
 		next_part(s);
 		return;
 	}
 	n = s->view->nodes[s->at++];
-	if (!is_measured(n))
-		return;
-	separate(s, out);
-	jsonw_init(&w, out);
-	stats_json_write_node(n->stats, &w);
+	if (is_measured(n))
+		stats_json_write_node(n->stats, &s->w);
 }
 
-static void write_pod(struct snapshot_stream *s, struct buf *out)
+static bool has_reservations(const struct snapshot_stream *s)
+{
+	return s->reservations && s->reservations->count;
+}
+
+static void write_pod(struct snapshot_stream *s)
 {
 	const struct node_stats *stats;
-	struct jsonw w;
 
 	if (s->at == s->view->node_count) {
+		jsonw_array_close(&s->w);
+		jsonw_object_close(&s->w);
+		jsonw_key_object(&s->w, "state");
+		if (has_reservations(s))
+			jsonw_key_array(&s->w, "ledger");
 		next_part(s);
 		return;
 	}
@@ -226,101 +213,56 @@ static void write_pod(struct snapshot_stream *s, struct buf *out)
 		s->inner = 0;
 		return;
 	}
-	separate(s, out);
-	jsonw_init(&w, out);
-	stats_json_write_pod(stats, &stats->pods[s->inner++], &w);
+	stats_json_write_pod(stats, &stats->pods[s->inner++], &s->w);
 }
 
-static bool has_reservations(const struct snapshot_stream *s)
-{
-	return s->reservations && s->reservations->count;
-}
-
-static void write_reservation(struct snapshot_stream *s, struct buf *out)
+static void write_reservation(struct snapshot_stream *s)
 {
 	const struct cluster *c = s->view->cluster;
 	const struct reservation *e;
-	struct jsonw w;
 
 	if (!has_reservations(s) || s->at == s->reservations->count) {
+		if (has_reservations(s))
+			jsonw_array_close(&s->w);
 		next_part(s);
 		return;
 	}
 	e = s->reservations->of[s->at++];
-	if (!reservations_counts(e, c ? c->generation : 0))
-		return;
-	separate(s, out);
-	jsonw_init(&w, out);
-	snapshot_write_reservation(&w, e);
+	if (reservations_counts(e, c ? c->generation : 0))
+		snapshot_write_reservation(&s->w, e);
 }
 
-/* The memory of workloads and plans: some megabytes at most. */
-static void write_memory(struct snapshot_stream *s, struct buf *out)
+/* The memory of workloads and plans, some megabytes at most, and the end. */
+static void write_memory(struct snapshot_stream *s)
 {
 	const struct owner_table *owners = s->view->owners;
-	bool comma = has_reservations(s);
+	struct jsonw *w = &s->w;
 
-	if (has_reservations(s))
-		buf_add_char(out, ']');
 	if (owners && owners->workloads && owners->workloads->count) {
-		struct jsonw w;
-
-		buf_add_str(out, comma ? ",\"workloads\":" : "\"workloads\":");
-		jsonw_init(&w, out);
-		workload_table_write_list(owners->workloads, &w);
-		comma = true;
+		jsonw_key(w, "workloads");
+		workload_table_write_list(owners->workloads, w);
 	}
 	for (int p = 0; s->plan && p < PLAN_PARTS; p++) {
 		const struct shared_body *memory = s->plan->memory[p];
 
 		if (!memory)
 			continue;
-		buf_printf(out, "%s\"%s\":", comma ? "," : "", plan_part_name((enum plan_part)p));
-		buf_add(out, memory->data, memory->len);
-		comma = true;
+		jsonw_key(w, plan_part_name((enum plan_part)p));
+		buf_add(jsonw_json(w), memory->data, memory->len);
 	}
+	jsonw_object_close(w);
+	jsonw_object_close(w);
+	buf_add_char(w->out, '\n');
 	next_part(s);
 }
 
-static void write_some(struct snapshot_stream *s, struct buf *out)
-{
-	switch (s->part) {
-	case PART_HEAD:
-		write_head(s, out);
-		next_part(s);
-		return;
-	case PART_OBJECTS:
-		write_object(s, out);
-		return;
-	case PART_USAGE:
-		write_usage_head(s, out);
-		next_part(s);
-		return;
-	case PART_NODES:
-		write_node(s, out);
-		return;
-	case PART_PODS:
-		write_pod(s, out);
-		return;
-	case PART_STATE:
-		buf_add_str(out, "]},\"state\":{");
-		buf_add_str(out, has_reservations(s) ? "\"ledger\":[" : "");
-		next_part(s);
-		return;
-	case PART_RESERVATIONS:
-		write_reservation(s, out);
-		return;
-	case PART_MEMORY:
-		write_memory(s, out);
-		return;
-	case PART_TAIL:
-		buf_add_str(out, "}}\n");
-		next_part(s);
-		return;
-	case PARTS:
-		return;
-	}
-}
+/* Each is called until it goes on to the next part, one call for one item. */
+static void (*const parts[])(struct snapshot_stream *s) = {
+	write_head, write_object,      write_usage_head, write_node,
+	write_pod,  write_reservation, write_memory,
+};
+
+enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
 static bool next_piece(struct api_stream *stream, struct buf *out)
 {
@@ -329,8 +271,9 @@ static bool next_piece(struct api_stream *stream, struct buf *out)
 
 	if (s->part == PARTS)
 		return false;
+	s->w.out = out;
 	while (s->part != PARTS && out->len - before < PIECE)
-		write_some(s, out);
+		parts[s->part](s);
 	return true;
 }
 

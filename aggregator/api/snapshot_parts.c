@@ -306,8 +306,7 @@ static int read_time(struct snapshot *s, struct snapshot_text *t, const char *pa
 	cJSON_Delete(value);
 	if (ns < 0)
 		return snapshot_text_fail(&before,
-					  "%stime: must be a time such as "
-					  "2026-01-31T12:00:00Z",
+					  "%stime: must be a time such as 2026-01-31T12:00:00Z",
 					  path);
 	snapshot_saw_time(&s->usage_ns, ns);
 	return 0;
@@ -421,12 +420,11 @@ static int read_entry(struct snapshot *s, const struct snapshot_text *t, const c
 	    read_number(item, "expectedHighCpuMillicores", 0, 0x1p63, &high_milli) ||
 	    read_number(item, "expectedMemoryBytes", 0, 0x1p63, &mem_bytes) ||
 	    read_number(item, "priority", INT32_MIN, INT32_MAX, &priority))
-		return snapshot_text_fail(
-			t,
-			"state.ledger[%zu]: must be a reservation with uid, name, "
-			"expectedCpuMillicores, expectedHighCpuMillicores, "
-			"expectedMemoryBytes and priority",
-			index);
+		return snapshot_text_fail(t,
+					  "state.ledger[%zu]: must be a reservation with uid, "
+					  "name, expectedCpuMillicores, expectedHighCpuMillicores, "
+					  "expectedMemoryBytes and priority",
+					  index);
 	e.expected_cpu_milli = round_saturating(cpu_milli);
 	e.expected_high_cpu_milli = round_saturating(high_milli);
 	e.expected_mem_bytes = round_saturating(mem_bytes);

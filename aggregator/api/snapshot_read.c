@@ -317,8 +317,8 @@ static int read_snapshot(struct snapshot *s, const struct document *d)
 	if (check_snapshot(s, d))
 		return -EINVAL;
 	if (!time || timefmt_parse(time, &s->time_ns, NULL) || s->time_ns < 0)
-		return snapshot_text_fail(&d->whole, "time: must be a time such as "
-						     "2026-01-31T12:00:00Z");
+		return snapshot_text_fail(&d->whole,
+					  "time: must be a time such as 2026-01-31T12:00:00Z");
 	s->own = true;
 	rc = read_sources(s, d);
 	if (!rc)
@@ -360,8 +360,8 @@ static int refuse(const struct document *d)
 		return snapshot_text_fail(t, "this is an answer of /watcher, " MEASUREMENTS);
 	if (strncmp(d->version, EVENKEEL, strlen(EVENKEEL)) == 0)
 		return snapshot_text_fail(t,
-					  "this is a %s of evenkeel's API, which has no more "
-					  "than was asked for; take GET /v1/snapshot",
+					  "this is a %s of evenkeel's API, which has no more than "
+					  "was asked for; take GET /v1/snapshot",
 					  d->kind);
 	return snapshot_text_fail(t, "this has no kind: give what kubectl prints with -o json or "
 				     "-o yaml, or what GET /v1/snapshot does");
@@ -380,8 +380,8 @@ static int read_document(struct snapshot *s, struct snapshot_text *t)
 	if (rc)
 		goto free_document;
 	if (s->own) {
-		rc = snapshot_text_fail(&d.whole, "a Snapshot was given, which holds everything; "
-						  "give it alone");
+		rc = snapshot_text_fail(
+			&d.whole, "a Snapshot was given, which holds everything; give it alone");
 	} else if (!*d.kind || (strncmp(d.version, EVENKEEL, strlen(EVENKEEL)) == 0 &&
 				strcmp(d.kind, "Snapshot") != 0)) {
 		rc = refuse(&d);
@@ -455,8 +455,7 @@ static int read_measurements(struct snapshot *s, struct snapshot_text *t)
 
 		rc = snapshot_text_fail(
 			&d.whole,
-			"this is a %s; --usage takes a Usage object, or an answer of "
-			"/watcher%s",
+			"this is a %s; --usage takes a Usage object, or an answer of /watcher%s",
 			d.kind, own ? "; give it as the snapshot" : "");
 	} else {
 		struct snapshot_text whole = d.whole;

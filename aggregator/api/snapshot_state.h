@@ -48,7 +48,6 @@ struct snapshot {
 	char usage_name[128]; /* of the file they are from */
 };
 
-struct jsonw;
 /* A line for people; counted as skipped where something is not used. */
 void snapshot_note(struct snapshot *s, bool skipped, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

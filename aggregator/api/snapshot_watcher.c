@@ -224,8 +224,7 @@ static int read_nodes(struct answer *a, const cJSON *nodes, bool kep)
 			return snapshot_text_fail(
 				a->text,
 				"data.%.100s: is no node with \"metrics\": neither load-watcher's "
-				"form "
-				"(data.NodeMetricsMap.NODE.metrics) nor that of KEP-61 "
+				"form (data.NodeMetricsMap.NODE.metrics) nor that of KEP-61 "
 				"(data.NODE.metrics)",
 				item->string);
 		if (read_node(a, item))
@@ -259,8 +258,8 @@ int snapshot_read_watcher(struct snapshot *s, const struct snapshot_text *t, con
 
 	if (!cJSON_IsObject(data))
 		return fail(&a, "data",
-			    "must be an object: this is neither a Usage object nor an "
-			    "answer of /watcher");
+			    "must be an object: this is neither a Usage object nor an answer of "
+			    "/watcher");
 	if (map && !cJSON_IsObject(map) && !cJSON_IsNull(map))
 		return fail(&a, "data.NodeMetricsMap", "must be an object");
 	if (read_head(&a, doc) || read_nodes(&a, kep ? data : map, kep) || check_uses(&a))

@@ -4,7 +4,6 @@
  * measured there, requests, and the waves that are over.
  */
 #include <math.h>
-#include <stdio.h>
 
 #include "aggregator/cli/answer.h"
 #include "aggregator/cli/columns.h"

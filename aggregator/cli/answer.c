@@ -81,8 +81,7 @@ void answer_open_request(struct jsonw *w, struct buf *out, const char *pod, size
 	jsonw_init(w, out);
 	jsonw_object_open(w);
 	jsonw_key(w, "pod");
-	buf_add(out, pod, pod_len);
-	w->comma = true;
+	buf_add(jsonw_json(w), pod, pod_len);
 }
 
 int answer_check_pod(struct cli *cli)

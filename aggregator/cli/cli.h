@@ -9,6 +9,7 @@
 
 #include "aggregator/planner/drain_settings.h"
 #include "aggregator/api/policy_options.h"
+#include "aggregator/cli/client.h"
 #include "shared/buf.h"
 #include "shared/options.h"
 #include "shared/cli_spec.h"
@@ -47,9 +48,8 @@ struct cli_options {
 	bool dry_run, yes; /* of act */
 	int64_t watch_ns; /* between two pictures; 0: one answer */
 	char *server, *namespace, *pod, *variant, *blend, *usage;
-	char *token_file, *ca_file, *server_name, *client_cert, *client_key; /* for the server */
+	struct client_access access; /* to the server; but for the token of the environment */
 	char *kubeconfig, *context; /* of the cluster that answers in place of a server */
-	bool plain_tokens;
 	struct option_list snapshots;
 	char *selector; /* of labels */
 	struct option_list plugins;
@@ -75,7 +75,7 @@ struct cli_options {
 #define CLI_OPTION(name, letter, kind, member, value, initial, choices, help) \
 	{name, letter, kind, offsetof(struct cli_options, member), value, initial, 0, 0, choices, help}
 #define CLI_FLAG(name, letter, member, help) \
-	CLI_OPTION(name, letter, OPTION_FLAG, member, NULL, NULL, NULL, help)
+	FLAG_OPTION(name, letter, offsetof(struct cli_options, member), help)
 #define CLI_TEXT(name, letter, member, value, help) \
 	CLI_OPTION(name, letter, OPTION_STRING, member, value, NULL, NULL, help)
 #define CLI_CHOICE(name, letter, member, value, initial, choices, help) \
@@ -90,8 +90,6 @@ struct cli_options {
 extern const char *const cli_windows[]; /* "5m", "10m", "15m", NULL */
 
 #define CLI_LOCAL_SERVER "http://127.0.0.1:2020"
-
-struct client;
 
 struct cli {
 	/*

@@ -259,13 +259,13 @@ static bool is_shown(const struct usage_table *n, const struct column *c, size_t
 	return strcmp(c->title, "WAITING") == 0 ? n->known : !c->wide;
 }
 
-#define WINDOW_FIELDS(w)                                                                           \
-	{"cpu_mean_" w "_millicores", "usage.cpuMillicores.windows." w ".mean"},                   \
-		{"cpu_stddev_" w "_millicores", "usage.cpuMillicores.windows." w ".stddev"},       \
-		{"cpu_p95_" w "_millicores", "usage.cpuMillicores.windows." w ".p95"},             \
-	{                                                                                          \
-		"cpu_max_" w "_millicores", "usage.cpuMillicores.windows." w ".max"                \
-	}
+/* clang-format off */
+#define WINDOW_FIELDS(w) \
+	{"cpu_mean_" w "_millicores", "usage.cpuMillicores.windows." w ".mean"}, \
+	{"cpu_stddev_" w "_millicores", "usage.cpuMillicores.windows." w ".stddev"}, \
+	{"cpu_p95_" w "_millicores", "usage.cpuMillicores.windows." w ".p95"}, \
+	{"cpu_max_" w "_millicores", "usage.cpuMillicores.windows." w ".max"}
+/* clang-format on */
 
 static const struct csv_field fields[] = {
 	{"name", "name"},

@@ -267,12 +267,12 @@ static bool is_shown(const struct usage_table *p, const struct column *c, size_t
 	       !(o->containers && table_holds_only(p->table, index, columns_unknown));
 }
 
-#define WINDOW_FIELDS(w)                                                                           \
-	{"cpu_mean_" w "_millicores", "usage.cpuMillicores.windows." w ".mean"},                   \
-		{"cpu_stddev_" w "_millicores", "usage.cpuMillicores.windows." w ".stddev"},       \
-	{                                                                                          \
-		"cpu_max_" w "_millicores", "usage.cpuMillicores.windows." w ".max"                \
-	}
+/* clang-format off */
+#define WINDOW_FIELDS(w) \
+	{"cpu_mean_" w "_millicores", "usage.cpuMillicores.windows." w ".mean"}, \
+	{"cpu_stddev_" w "_millicores", "usage.cpuMillicores.windows." w ".stddev"}, \
+	{"cpu_max_" w "_millicores", "usage.cpuMillicores.windows." w ".max"}
+/* clang-format on */
 
 static const struct csv_field fields[] = {
 	{"namespace", "namespace"},

@@ -196,8 +196,7 @@ int plugin_option_write(const struct option_list *plugins, struct jsonw *w, stru
 		if (all->child) {
 			text = cJSON_PrintUnformatted(all);
 			jsonw_key(w, "args");
-			buf_add_str(w->out, text);
-			w->comma = true;
+			buf_add_str(jsonw_json(w), text);
 			cJSON_free(text);
 		}
 	}
@@ -244,8 +243,7 @@ static int write_weight(struct jsonw *w, const char *text, size_t len, struct er
 	name = mem_strndup(text, name_len);
 	jsonw_key(w, name);
 	free(name);
-	buf_add(w->out, equals + 1, number_len);
-	w->comma = true;
+	buf_add(jsonw_json(w), equals + 1, number_len);
 	return 0;
 }
 
@@ -319,7 +317,8 @@ const struct command command_scores = {
 	.usage = "[NODE..]",
 	.summary = "Show the score of each node for a pod, and its terms",
 	.details = "Scores nodes for a pod from 0 to 100, best first, by each plugin and blended. "
-		   "Columns by plugin:" HEADINGS ". Arguments look like --plugin "
+		   "Columns by plugin:" HEADINGS
+		   ". Arguments look like --plugin "
 		   "TargetLoadPacking:targetUtilization=50,defaultRequestsMultiplier=2, with a dot "
 		   "for what is nested (defaultRequests.cpu=500m), or like --plugin "
 		   "'NodeResourcesAllocatable:{mode: Most, resources: [{name: cpu, weight: 1}]}'. "

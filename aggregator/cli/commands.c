@@ -57,19 +57,19 @@ const struct option_spec commands_common[] = {
 		 "~/.kube/config."),
 	CLI_TEXT("context", 0, context, "NAME",
 		 "The context of the kubeconfig to use instead of its current one."),
-	CLI_TEXT("token-file", 0, token_file, "FILE",
+	CLI_TEXT("token-file", 0, access.token_file, "FILE",
 		 "A file with the bearer token for the server; without it EVENKEEL_TOKEN in the "
 		 "environment."),
-	CLI_TEXT("ca-file", 0, ca_file, "FILE",
+	CLI_TEXT("ca-file", 0, access.ca_file, "FILE",
 		 "Certificates of authorities (PEM) that the server's certificate may be signed "
 		 "by; without it those of the system."),
-	CLI_TEXT("tls-server-name", 0, server_name, "NAME",
+	CLI_TEXT("tls-server-name", 0, access.server_name, "NAME",
 		 "The name in the server's certificate, if the address has another (kubectl "
 		 "port-forward)."),
-	CLI_TEXT("client-cert", 0, client_cert, "FILE",
+	CLI_TEXT("client-cert", 0, access.certificate, "FILE",
 		 "The certificate to show to the server (PEM)."),
-	CLI_TEXT("client-key", 0, client_key, "FILE", "Its private key (PEM)."),
-	CLI_FLAG("allow-plain-tokens", 0, plain_tokens,
+	CLI_TEXT("client-key", 0, access.key, "FILE", "Its private key (PEM)."),
+	CLI_FLAG("allow-plain-tokens", 0, access.plain_tokens,
 		 "Send the token without TLS to another machine; something else must encrypt it."),
 	CLI_OPTION("snapshot", 0, OPTION_LIST, snapshots, "FILE", NULL, NULL,
 		   "Answer from files instead: output of kubectl get -o json (or yaml), or of GET "
@@ -81,8 +81,7 @@ const struct option_spec commands_common[] = {
 		   "table, wide (more columns), json (the API's object, indented on a terminal), "
 		   "yaml (the same in YAML), csv (the table with every column), name (node/NAME, "
 		   "pod/NAMESPACE/NAME ..); of drain commands (for kubectl) or plan (for evenkeel "
-		   "verify); of slack balloons or "
-		   "capacitybuffers (objects for kubectl apply)."),
+		   "verify); of slack balloons or capacitybuffers (objects for kubectl apply)."),
 	CLI_TEXT("namespace", 'n', namespace, "NAMESPACE", "Only pods of this namespace."),
 	CLI_FLAG("all-namespaces", 'A', all_namespaces,
 		 "Pods of all namespaces, which is the default."),
@@ -125,33 +124,23 @@ static struct option_spec *join_specs(const struct command *command)
 	return all;
 }
 
-static bool takes_value(const struct option_spec *specs, const char *name, size_t len, char letter)
-{
-	for (; specs->name; specs++)
-		if (!options_stands_alone(specs) &&
-		    (letter ? specs->letter == letter
-			    : strlen(specs->name) == len && memcmp(specs->name, name, len) == 0))
-			return true;
-	return false;
-}
-
-static bool any_takes_value(const char *name, size_t len, char letter)
+/* The tables for shells and the build; rows is the room for its commands. */
+static struct cli_spec make_spec(const struct option_program *program,
+				 struct cli_spec_command rows[COMMANDS])
 {
 	for (size_t i = 0; i < COMMANDS; i++)
-		if (takes_value(commands[i]->specs, name, len, letter))
-			return true;
-	return takes_value(commands_common, name, len, letter);
-}
-
-/* True when the argument after this option is its value. */
-static bool eats_next(const char *text)
-{
-	if (text[1] == '-')
-		return !strchr(text, '=') && any_takes_value(text + 2, strlen(text + 2), 0);
-	for (text++; *text; text++)
-		if (any_takes_value(NULL, 0, *text))
-			return text[1] == '\0';
-	return false;
+		rows[i] = (struct cli_spec_command){
+			.name = commands[i]->name,
+			.usage = commands[i]->usage,
+			.summary = commands[i]->summary,
+			.details = commands[i]->details,
+			.examples = commands[i]->examples[0].line ? commands[i]->examples : NULL,
+			.specs = commands[i]->specs,
+			.words = commands[i]->words,
+			.names = commands[i]->names,
+		};
+	return (struct cli_spec){
+		.program = program, .section = 1, .commands = rows, .command_count = COMMANDS};
 }
 
 /*
@@ -160,6 +149,9 @@ static bool eats_next(const char *text)
  */
 static const char *operand_at(int argc, char **argv, int at)
 {
+	static const struct option_program common = {.specs = commands_common};
+	struct cli_spec_command rows[COMMANDS];
+	const struct cli_spec spec = make_spec(&common, rows);
 	bool ended = false;
 
 	for (int i = 1; i < argc; i++) {
@@ -170,7 +162,7 @@ static const char *operand_at(int argc, char **argv, int at)
 				return text;
 		} else if (strcmp(text, "--") == 0) {
 			ended = true;
-		} else if (eats_next(text)) {
+		} else if (cli_spec_pending(&spec, NULL, text)) {
 			i++;
 		}
 	}
@@ -221,14 +213,6 @@ static bool is_standard_input(const char *path)
 	return path && strcmp(path, "-") == 0;
 }
 
-/* By the flag: a server that the environment names is what --snapshot is instead of. */
-static bool is_server_given(const struct cli_options *o)
-{
-	const char *environment = getenv("EVENKEEL_SERVER");
-
-	return o->server && !(environment && strcmp(environment, o->server) == 0);
-}
-
 /* NULL, or what does not go together or cannot be meant. */
 static const char *find_conflict(const struct cli_options *o)
 {
@@ -245,7 +229,7 @@ static const char *find_conflict(const struct cli_options *o)
 		return "standard input (\"-\") can be read only once";
 	if (!o->snapshots.count)
 		return o->usage ? "--usage goes with --snapshot, which gives the nodes" : NULL;
-	if (is_server_given(o))
+	if (kube_server_is_given(o))
 		return "--server and --snapshot: answers come from the one or the other";
 	if (o->watch_ns)
 		return "--watch needs a server: a snapshot does not change";
@@ -299,19 +283,11 @@ static int open_server(struct cli *cli, bool plugins)
 	const struct cli_options *o = cli->options;
 	struct kube_config cluster = {0};
 	const char *token = getenv("EVENKEEL_TOKEN");
-	const struct client_access access = {
-		.token = token && *token ? token : NULL,
-		.token_file = o->token_file,
-		.ca_file = o->ca_file,
-		.server_name = o->server_name,
-		.certificate = o->client_cert,
-		.key = o->client_key,
-		.plain_tokens = o->plain_tokens,
-	};
-
+	struct client_access access = o->access;
 	struct error hint;
 	int found = kube_server_find(o, &cluster, &hint, &cli->reason);
 
+	access.token = token && *token ? token : NULL;
 	cluster.exec_limit_ns = o->timeout_ns;
 	if (found > 0 && cluster.exec_command && !plugins)
 		found = -EACCES;
@@ -512,25 +488,9 @@ static bool answer_cli_spec(int argc, char **argv, int *code)
 		.manual = cli_manual,
 	};
 	struct cli_spec_command rows[COMMANDS];
-	const struct cli_spec spec = {
-		.program = &program,
-		.section = 1,
-		.commands = rows,
-		.command_count = COMMANDS,
-		.find_names = find_names,
-	};
+	struct cli_spec spec = make_spec(&program, rows);
 
-	for (size_t i = 0; i < COMMANDS; i++)
-		rows[i] = (struct cli_spec_command){
-			.name = commands[i]->name,
-			.usage = commands[i]->usage,
-			.summary = commands[i]->summary,
-			.details = commands[i]->details,
-			.examples = commands[i]->examples[0].line ? commands[i]->examples : NULL,
-			.specs = commands[i]->specs,
-			.words = commands[i]->words,
-			.names = commands[i]->names,
-		};
+	spec.find_names = find_names;
 	return cli_spec_answer(&spec, argc, argv, code);
 }
 

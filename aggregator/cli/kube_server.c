@@ -25,13 +25,20 @@ static bool has_value(const char *text)
 	return text && *text;
 }
 
-/* By an option that only means an aggregator itself. */
-static bool is_direct(const struct cli_options *o)
+bool kube_server_is_given(const struct cli_options *o)
 {
 	const char *environment = getenv("EVENKEEL_SERVER");
 
-	return (o->server && !(environment && strcmp(environment, o->server) == 0)) ||
-	       o->token_file || o->ca_file || o->client_cert || o->server_name;
+	return o->server && !(environment && strcmp(environment, o->server) == 0);
+}
+
+/* By an option that only means an aggregator itself. */
+static bool is_direct(const struct cli_options *o)
+{
+	const struct client_access *a = &o->access;
+
+	return kube_server_is_given(o) || a->token_file || a->ca_file || a->certificate ||
+	       a->server_name;
 }
 
 static int take_default(struct kube_config *config, const char *context, struct error *error)
@@ -105,11 +112,10 @@ static int explain_forbidden(const char *method, const char *path, const cJSON *
 
 	api_access_request(method, plain, &q);
 	api_access_rule(&q, rule);
-	error_set(
-		error,
-		"%s: a role bound to this user needs the rule %s; the ClusterRole evenkeel-%s has "
-		"it",
-		message_of(answer), rule, api_access_acts(method, plain) ? "operator" : "view");
+	error_set(error,
+		  "%s: a role bound to this user needs the rule %s; the ClusterRole evenkeel-%s "
+		  "has it",
+		  message_of(answer), rule, api_access_acts(method, plain) ? "operator" : "view");
 	free(plain);
 	return -EACCES;
 }

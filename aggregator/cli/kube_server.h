@@ -4,11 +4,12 @@
 #define EVENKEEL_AGGREGATOR_CLI_KUBE_SERVER_H
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
 
 #include "aggregator/cli/cli.h"
 #include "aggregator/edge/kube/config.h"
 
+/* Whether --server is given on the command line, and not by the environment alone. */
+bool kube_server_is_given(const struct cli_options *o);
 /*
  * The cluster that the command is about; the caller frees *config. 1: that of the options or the
  * environment; 0: none, as --server, a kubeconfig and a pod are missing, or --server is given;

@@ -2,8 +2,7 @@
 /*
  * -o json shows the server's objects unchanged, so lists that arrive in pages, or of which only
  * some items are wanted, are put together from the bytes of the items, not printed anew: a number
- * never changes its form. The scanner below knows just enough of JSON for that: strings, escapes
- * and nesting.
+ * never changes its form.
  *
  * Each page is parsed for the table and thrown away, so a large cluster costs one page's objects at
  * a time; the bytes of the items are kept for -o json. The last page's envelope is the one without
@@ -12,101 +11,58 @@
 #include "aggregator/cli/pages.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/snapshot_text.h"
 #include "aggregator/cli/client.h"
-#include "shared/clock.h"
 #include "shared/mem.h"
-#include "shared/timefmt.h"
 
 /* --- raw items -------------------------------------------------------------------------------- */
 
-static const char *skip_blanks(const char *p, const char *end)
-{
-	while (p < end && (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r'))
-		p++;
-	return p;
-}
-
-/* p is after the opening quote; the result is after the closing one, or end. */
-static const char *skip_string(const char *p, const char *end)
-{
-	for (; p < end && *p != '"'; p++)
-		if (*p == '\\')
-			p++;
-	return p < end ? p + 1 : end;
-}
-
-/* Past one value: up to the comma or bracket that follows it at its own level. */
-static const char *skip_value(const char *p, const char *end)
-{
-	size_t depth = 0;
-
-	while (p < end) {
-		if (*p == '"') {
-			p = skip_string(p + 1, end);
-			continue;
-		}
-		if (depth == 0 && (*p == ',' || *p == ']' || *p == '}'))
-			break;
-		if (*p == '[' || *p == '{')
-			depth++;
-		if (*p == ']' || *p == '}')
-			depth--;
-		p++;
-	}
-	return p;
-}
-
 bool document_find_items(const char *text, size_t len, struct span *items)
 {
-	static const char name[] = "items\"";
-	const char *end = text + len, *p = skip_blanks(text, end);
+	struct error error;
+	struct snapshot_text t = {"", text, text, text + len, &error};
+	char key[SNAPSHOT_KEY_MAX];
+	bool first = true;
 
-	if (p == end || *p != '{')
+	if (snapshot_text_open(&t, '{'))
 		return false;
-	for (p++;; p++) {
-		const char *key = skip_blanks(p, end), *value;
-		bool found;
+	while (snapshot_text_member(&t, &first, key) == 1) {
+		struct snapshot_text value = t;
+		const char *end;
 
-		if (key == end || *key != '"')
+		if (snapshot_text_skip(&t))
 			return false;
-		value = skip_string(key + 1, end);
-		found = (size_t)(value - key - 1) == strlen(name) &&
-			memcmp(key + 1, name, strlen(name)) == 0;
-		value = skip_blanks(value, end);
-		if (value == end || *value != ':')
+		if (strcmp(key, "items") != 0 || snapshot_text_open(&value, '['))
+			continue;
+		/* Blanks may stand behind the closing bracket. */
+		for (end = t.at; end > value.at && end[-1] != ']'; end--)
+			;
+		if (end == value.at)
 			return false;
-		value = skip_blanks(value + 1, end);
-		p = skip_value(value, end);
-		if (found && value < end && *value == '[') {
-			/* Blanks may stand between the closing bracket and p. */
-			while (p > value + 1 && p[-1] != ']')
-				p--;
-			if (p == value + 1)
-				return false;
-			*items = (struct span){value + 1, (size_t)(p - value - 2)};
-			return true;
-		}
-		if (p == end || *p != ',')
-			return false;
+		*items = (struct span){value.at, (size_t)(end - value.at) - 1};
+		return true;
 	}
+	return false;
 }
 
 bool document_next_item(struct span *items, struct span *item)
 {
-	const char *end = items->start + items->len;
-	const char *start = skip_blanks(items->start, end), *stop = skip_value(start, end);
-	const char *next = stop < end ? stop + 1 : end;
+	const char *end = items->start + items->len, *start, *stop;
+	struct error error;
+	struct snapshot_text t = {"", items->start, items->start, end, &error};
 
-	if (start == end)
+	if (!snapshot_text_more(&t))
 		return false;
-	while (stop > start && strchr(" \t\r\n", stop[-1]))
-		stop--;
+	start = t.at;
+	snapshot_text_skip(&t); /* that nothing follows the last one is no error here */
+	for (stop = t.at; stop > start && strchr(" \t\r\n", stop[-1]); stop--)
+		;
+	t.at += t.at < end;
 	*item = (struct span){start, (size_t)(stop - start)};
-	*items = (struct span){next, (size_t)(end - next)};
+	*items = (struct span){t.at, (size_t)(end - t.at)};
 	return true;
 }
 

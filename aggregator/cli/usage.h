@@ -106,15 +106,15 @@ void usage_cell_throttled(const struct row *r, const struct column *c);
 enum table_paint usage_pressure(double share);
 
 /* Of the last 5 minutes, for -o csv. */
-#define CSV_CONTENTION                                                                             \
-	{"throttled_ratio", "contention.throttledRatio"},                                          \
-		{"throttled_seconds", "contention.throttledSeconds"},                              \
-		{"waiting_cpu_ratio", "contention.cpu"},                                           \
-		{"waiting_memory_ratio", "contention.memory"},                                     \
-		{"stalled_cpu_ratio", "contention.cpuStalledRatio"},                               \
-		{"stalled_memory_ratio", "contention.memoryStalledRatio"},                         \
-	{                                                                                          \
-		"oom_kills", "contention.oomKills"                                                 \
-	}
+/* clang-format off */
+#define CSV_CONTENTION \
+	{"throttled_ratio", "contention.throttledRatio"}, \
+	{"throttled_seconds", "contention.throttledSeconds"}, \
+	{"waiting_cpu_ratio", "contention.cpu"}, \
+	{"waiting_memory_ratio", "contention.memory"}, \
+	{"stalled_cpu_ratio", "contention.cpuStalledRatio"}, \
+	{"stalled_memory_ratio", "contention.memoryStalledRatio"}, \
+	{"oom_kills", "contention.oomKills"}
+/* clang-format on */
 
 #endif

@@ -25,12 +25,8 @@ static void write_time(struct jsonw *w, const char *key, int64_t unix_ns)
 /* Members that are JSON already, between the braces of an object; there may be none. */
 static void write_members(struct jsonw *w, const char *members, size_t len)
 {
-	if (!len)
-		return;
-	if (w->comma)
-		buf_add_char(w->out, ',');
-	buf_add(w->out, members, len);
-	w->comma = true;
+	if (len)
+		buf_add(jsonw_json(w), members, len);
 }
 
 static void write_metadata(struct jsonw *w, const struct kube_pod *p)

@@ -244,10 +244,7 @@ static void write_number(struct object_text *t, double value)
 	char text[32];
 
 	object_json_number(value, text);
-	if (t->json.comma)
-		buf_add_char(t->json.out, ',');
-	t->json.comma = true;
-	buf_add_str(t->json.out, text);
+	buf_add_str(jsonw_json(&t->json), text);
 }
 
 /* False when a table leaves nothing of it. */

@@ -629,8 +629,13 @@ static bool asked_twice(void *context)
 static void watches_until_interrupted(void **state)
 {
 	char *folder = folder_make(), *log = mem_printf("%s/log", folder);
-	char *argv[] = {
-		(char *)program_path("evenkeel"), "nodes", "-w=300ms", "--no-headers", "a", NULL};
+	char *argv[] = {(char *)program_path("evenkeel"),
+			"-w=3s",
+			"nodes",
+			"-w=300ms",
+			"--no-headers",
+			"a",
+			NULL};
 	static const char row[] = "a  250m/-  -  -  -  -  -  -  -  -  1s  -\n";
 	char text[512] = "";
 	pid_t pid;

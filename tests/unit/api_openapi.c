@@ -182,31 +182,31 @@ static void check_parameters(const struct route *r, const cJSON *operation)
 			assert_true(cJSON_IsTrue(member(p, "required")));
 			in_path++;
 		} else {
-			assert_non_null(api_field_find(text(p, "name"), r->is->query));
+			assert_non_null(api_field_find(text(p, "name"), r->query));
 			in_query++;
 		}
 	}
 	for (const char *at = r->path; (at = strchr(at, '{')) != NULL; at++)
 		names++;
 	assert_int_equal(in_path, names);
-	assert_int_equal(in_query, count_fields(r->is->query));
+	assert_int_equal(in_query, count_fields(r->query));
 }
 
 static void check_answer(const struct route *r, const cJSON *operation)
 {
 	const cJSON *responses = member(operation, "responses"), *content, *m;
-	const char *status = r->is->status == 202 ? "202" : "200";
+	const char *status = r->status == 202 ? "202" : "200";
 	char ref[96];
 
 	assert_non_null(member(responses, "default"));
 	assert_true(*text(member(responses, status), "description"));
 	content = member(member(responses, status), "content");
-	assert_true(!api_content_type(r->is) == !content);
+	assert_true(!route_content_type(r) == !content);
 	if (!content)
 		return;
-	m = member(member(content, api_content_type(r->is)), "schema");
-	snprintf(ref, sizeof(ref), "#/components/schemas/%s", r->is->kind ? r->is->kind : "");
-	assert_string_equal(text(m, "$ref"), r->is->kind ? ref : "");
+	m = member(member(content, route_content_type(r)), "schema");
+	snprintf(ref, sizeof(ref), "#/components/schemas/%s", r->kind ? r->kind : "");
+	assert_string_equal(text(m, "$ref"), r->kind ? ref : "");
 }
 
 static void check_guard(const struct route *r, const cJSON *operation)
@@ -225,27 +225,25 @@ static void check_guard(const struct route *r, const cJSON *operation)
 static void every_route_is_described(void **state)
 {
 	const cJSON *ids = cJSON_CreateObject();
-	const struct route *routes;
-	size_t count, paths = 0;
+	size_t paths = 0;
 
 	(void)state;
-	routes = api_routes(&count);
-	for (size_t i = 0; i < count; i++)
-		paths += i == 0 || strcmp(routes[i].path, routes[i - 1].path) != 0;
+	for (const struct route *r = api_routes; r->path; r++)
+		paths += r == api_routes || strcmp(r->path, r[-1].path) != 0;
 	assert_int_equal(cJSON_GetArraySize(member(document, "paths")), paths);
-	for (size_t i = 0; i < count; i++) {
-		const cJSON *operation = operation_of(&routes[i]), *body;
+	for (const struct route *r = api_routes; r->path; r++) {
+		const cJSON *operation = operation_of(r), *body;
 
 		if (!operation)
-			fail_msg("%s is not described", routes[i].path);
+			fail_msg("%s is not described", r->path);
 		assert_true(*text(operation, "summary"));
-		check_guard(&routes[i], operation);
+		check_guard(r, operation);
 		assert_null(member(ids, text(operation, "operationId")));
 		cJSON_AddTrueToObject((cJSON *)ids, text(operation, "operationId"));
-		check_parameters(&routes[i], operation);
-		check_answer(&routes[i], operation);
+		check_parameters(r, operation);
+		check_answer(r, operation);
 		body = member(operation, "requestBody");
-		assert_int_equal(strcmp(method_of(&routes[i]), "get") != 0, body != NULL);
+		assert_int_equal(strcmp(method_of(r), "get") != 0, body != NULL);
 	}
 	cJSON_Delete((cJSON *)ids);
 }
@@ -311,18 +309,14 @@ static void check_parameter(const struct route *r, const struct api_field *p)
 
 static void parameters_are_those_described(void **state)
 {
-	const struct route *routes;
-	size_t count;
-
 	(void)state;
-	routes = api_routes(&count);
-	for (size_t i = 0; i < count; i++) {
-		if (!routes[i].is->query || routes[i].is->lenient || routes[i].is->posted)
+	for (const struct route *r = api_routes; r->path; r++) {
+		if (!r->query || r->lenient || route_is_posted(r))
 			continue;
-		expect_refusal(get_with(&routes[i], "x-y", "1"), "x-y");
+		expect_refusal(get_with(r, "x-y", "1"), "x-y");
 		assert_true(is_unknown());
-		for (const struct api_field *p = routes[i].is->query; p->name; p++)
-			check_parameter(&routes[i], p);
+		for (const struct api_field *p = r->query; p->name; p++)
+			check_parameter(r, p);
 	}
 }
 
@@ -383,20 +377,16 @@ static void check_body_member(const struct route *r, const struct api_field *m)
 
 static void members_are_those_described(void **state)
 {
-	const struct route *routes;
-	size_t count;
-
 	(void)state;
-	routes = api_routes(&count);
-	for (size_t i = 0; i < count; i++) {
-		const struct api_field *m = routes[i].is->body;
+	for (const struct route *r = api_routes; r->path; r++) {
+		const struct api_field *m = r->body;
 
 		if (!m)
 			continue;
-		expect_refusal(post_member(&routes[i], "surplus", "1"), "surplus");
+		expect_refusal(post_member(r, "surplus", "1"), "surplus");
 		assert_true(is_unknown());
 		for (; m->name; m++)
-			check_body_member(&routes[i], m);
+			check_body_member(r, m);
 	}
 }
 
@@ -406,26 +396,23 @@ static void members_are_those_described(void **state)
  */
 static void answers_are_of_the_kind_described(void **state)
 {
-	const struct route *routes;
-	size_t count, kinds = 0;
+	size_t kinds = 0;
 
 	(void)state;
-	routes = api_routes(&count);
-	for (size_t i = 0; i < count; i++) {
-		const struct api_description *is = routes[i].is;
-		char *target = target_of(&routes[i], NULL, NULL);
-		const char *method = is->posted ? routes[i].method : "GET";
+	for (const struct route *r = api_routes; r->path; r++) {
+		char *target = target_of(r, NULL, NULL);
+		const char *method = route_is_posted(r) ? r->method : "GET";
 
-		if (!is->kind || strcmp(is->kind, "PodHistory") == 0)
+		if (!r->kind || strcmp(r->kind, "PodHistory") == 0)
 			goto next;
-		if (api_fixture_send(&f, method, target, is->posted ? body_of(&routes[i]) : "") !=
-		    (is->status ? is->status : 200))
+		if (api_fixture_send(&f, method, target, route_is_posted(r) ? body_of(r) : "") !=
+		    (r->status ? r->status : 200))
 			fail_msg("%s: %s", target, f.response.body.data);
-		assert_string_equal(text(f.json, "kind"), is->kind);
+		assert_string_equal(text(f.json, "kind"), r->kind);
 		assert_string_equal(text(f.json, "apiVersion"), "evenkeel.io/v1");
 		assert_true(*text(f.json, "time"));
-		assert_string_equal(f.response.content_type, api_content_type(is));
-		assert_true(!is->list || cJSON_IsArray(member(f.json, "items")));
+		assert_string_equal(f.response.content_type, route_content_type(r));
+		assert_true(!r->list || cJSON_IsArray(member(f.json, "items")));
 		kinds++;
 	next:
 		free(target);

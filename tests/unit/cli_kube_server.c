@@ -151,8 +151,8 @@ static void test_order(void **state)
 		 .server = "http://x",
 		 .cluster = ""},
 		{.options = {.server = (char *)"http://y"}, .home = home, .cluster = ""},
-		{.options = {.token_file = (char *)"t"}, .home = home, .cluster = ""},
-		{.options = {.ca_file = (char *)"c"}, .home = home, .cluster = ""},
+		{.options = {.access = {.token_file = "t"}}, .home = home, .cluster = ""},
+		{.options = {.access = {.ca_file = "c"}}, .home = home, .cluster = ""},
 	};
 
 	(void)state;

@@ -58,56 +58,44 @@ struct access_options {
 	double rate;
 };
 
-#define ACCESS_OPTION(base, member, option, form, argument, ...)                                   \
-	{                                                                                          \
-		.name = option, .kind = form,                                                      \
-		.offset = (base) + offsetof(struct access_options, member), .value = argument,     \
-		.help = __VA_ARGS__                                                                \
-	}
-
+#define ACCESS_AT(base, member) ((base) + offsetof(struct access_options, member))
 /* The rows of the option table for a struct access_options that lies at offset `base`. */
+/* clang-format off */
 #define ACCESS_OPTIONS(base)                                                                       \
-	ACCESS_OPTION(base, certificate, "tls-cert", OPTION_STRING, "FILE",                        \
-		      "Serve HTTPS with this certificate (PEM, with its intermediates); a "        \
-		      "changed file is read again."),                                              \
-		ACCESS_OPTION(base, key, "tls-key", OPTION_STRING, "FILE",                         \
-			      "The certificate's private key (PEM)."),                             \
-		ACCESS_OPTION(base, client_ca, "tls-client-ca", OPTION_STRING, "FILE",             \
-			      "Admit clients with a certificate of one of these authorities."),    \
-		ACCESS_OPTION(                                                                     \
-			base, token_file, "token-file", OPTION_STRING, "FILE",                     \
-			"Admit these bearer tokens: lines of TOKEN, TOKEN,NAME or, to ask the "    \
-			"actuator, TOKEN,NAME,act, in a file that others cannot read."),           \
-		ACCESS_OPTION(                                                                     \
-			base, token_review, "token-review", OPTION_FLAG, NULL,                     \
-			"Admit tokens that the Kubernetes API knows, if RBAC allows the path "     \
-			"(nonResourceURLs)."),                                                     \
-		ACCESS_OPTION(                                                                     \
-			base, audience, "token-audience", OPTION_STRING, "NAME",                   \
-			"The audience of tokens for --token-review; default: the API server."),    \
-		ACCESS_OPTION(                                                                     \
-			base, front_proxy, "front-proxy", OPTION_FLAG, NULL,                       \
-			"Serve the Kubernetes API server as its extension (APIService): users "    \
-			"come from its X-Remote headers, if RBAC allows them the resource. Needs " \
-			"--tls-cert and --token-review."),                                         \
-		ACCESS_OPTION(                                                                     \
-			base, open_watcher, "open-watcher", OPTION_FLAG, NULL,                     \
-			"Serve /watcher without credentials: load-watcher's clients send none."),  \
-		ACCESS_OPTION(base, plain_tokens, "allow-plain-tokens", OPTION_FLAG, NULL,         \
-			      "Accept tokens without TLS from other machines: something else "     \
-			      "encrypts."),                                                        \
-		ACCESS_OPTION(base, insecure_open, "insecure-open", OPTION_FLAG, NULL,             \
-			      "Let every client of other machines read everything and make "       \
-			      "reservations, if no credentials are configured."),                  \
-		ACCESS_OPTION(                                                                     \
-			base, allowed_hosts, "allowed-host", OPTION_LIST, "NAME",                  \
-			"Another name of this server in Host headers, if no credentials are "      \
-			"configured; names of the loopback and of --listen are always allowed. "   \
-			"Repeatable."),                                                            \
-		ACCESS_OPTION(base, rate, "rate-limit", OPTION_NUMBER, "N",                        \
-			      "Requests a second from one address; the burst is twice "            \
-			      "that, at least 10. 0: no limit.",                                   \
-			      .initial = "0", .max = 1e6)
+	TEXT_OPTION("tls-cert", ACCESS_AT(base, certificate), "FILE", NULL,                        \
+		    "Serve HTTPS with this certificate (PEM, with its intermediates); a changed "  \
+		    "file is read again."),                                                        \
+	TEXT_OPTION("tls-key", ACCESS_AT(base, key), "FILE", NULL,                                 \
+		    "The certificate's private key (PEM)."),                                       \
+	TEXT_OPTION("tls-client-ca", ACCESS_AT(base, client_ca), "FILE", NULL,                     \
+		    "Admit clients with a certificate of one of these authorities."),              \
+	TEXT_OPTION("token-file", ACCESS_AT(base, token_file), "FILE", NULL,                       \
+		    "Admit these bearer tokens: lines of TOKEN, TOKEN,NAME or, to ask the "        \
+		    "actuator, TOKEN,NAME,act, in a file that others cannot read."),               \
+	FLAG_OPTION("token-review", 0, ACCESS_AT(base, token_review),                              \
+		    "Admit tokens that the Kubernetes API knows, if RBAC allows the path "         \
+		    "(nonResourceURLs)."),                                                         \
+	TEXT_OPTION("token-audience", ACCESS_AT(base, audience), "NAME", NULL,                     \
+		    "The audience of tokens for --token-review; default: the API server."),        \
+	FLAG_OPTION("front-proxy", 0, ACCESS_AT(base, front_proxy),                                \
+		    "Serve the Kubernetes API server as its extension (APIService): users come "   \
+		    "from its X-Remote headers, if RBAC allows them the resource. Needs "          \
+		    "--tls-cert and --token-review."),                                             \
+	FLAG_OPTION("open-watcher", 0, ACCESS_AT(base, open_watcher),                              \
+		    "Serve /watcher without credentials: load-watcher's clients send none."),      \
+	FLAG_OPTION("allow-plain-tokens", 0, ACCESS_AT(base, plain_tokens),                        \
+		    "Accept tokens without TLS from other machines: something else encrypts."),    \
+	FLAG_OPTION("insecure-open", 0, ACCESS_AT(base, insecure_open),                            \
+		    "Let every client of other machines read everything and make reservations, "   \
+		    "if no credentials are configured."),                                          \
+	LIST_OPTION("allowed-host", ACCESS_AT(base, allowed_hosts), "NAME", NULL,                  \
+		    "Another name of this server in Host headers, if no credentials are "          \
+		    "configured; names of the loopback and of --listen are always allowed. "       \
+		    "Repeatable."),                                                                \
+	RANGE_OPTION(OPTION_NUMBER, "rate-limit", ACCESS_AT(base, rate), "N", "0", 0, 1e6,         \
+		     "Requests a second from one address; the burst is twice that, at least 10. "  \
+		     "0: no limit.")
+/* clang-format on */
 
 /* -EINVAL with the reason: options contradict each other, or one of a pair is missing. */
 int access_options_check(const struct access_options *o, struct error *error);
