@@ -6,7 +6,6 @@
  */
 #include "aggregator/policy/quota/balance.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -228,95 +227,81 @@ enum quota_state quota_state_of(const struct quota *q, const struct quota_balanc
 	return min > 0 && used == 0 ? QUOTA_STATE_UNUSED : QUOTA_STATE_WITHIN;
 }
 
-struct numbers {
-	char used[QUOTA_TEXT_MAX], max[QUOTA_TEXT_MAX], asked[QUOTA_TEXT_MAX],
-		borrowed[QUOTA_TEXT_MAX], lent[QUOTA_TEXT_MAX];
-	char min[3 * QUOTA_TEXT_MAX]; /* effective min, and the min in the object */
-};
-
-static void write_min(const struct quota *q, const struct quota_balance *b, const char *name,
-		      char out[3 * QUOTA_TEXT_MAX])
+/* "4.0", or less than the min in the object: "3.0 (a part of min 4.0)". */
+static struct error guaranteed_text(const struct quota *q, const struct quota_balance *b,
+				    const char *name)
 {
 	int64_t min = resources_amount(&q->min, name);
 	int64_t guaranteed = resources_amount(&b->guaranteed, name);
-	char texts[2][QUOTA_TEXT_MAX];
+	struct error out;
 
-	quota_amount_text(name, guaranteed, texts[0]);
-	quota_amount_text(name, min, texts[1]);
-	snprintf(out, 3 * QUOTA_TEXT_MAX, "%s%s%s%s", texts[0],
-		 guaranteed < min ? " (a part of min " : "", guaranteed < min ? texts[1] : "",
-		 guaranteed < min ? ")" : "");
+	if (guaranteed < min)
+		error_set(&out, "%s (a part of min %s)", quota_amount_text(name, guaranteed).text,
+			  quota_amount_text(name, min).text);
+	else
+		error_set(&out, "%s", quota_amount_text(name, guaranteed).text);
+	return out;
 }
 
-/* asked: requests of the pending pods that the state is about. */
-static void write_numbers(const struct quota *q, const struct quota_balance *b, const char *name,
-			  enum quota_state state, struct numbers *n)
+static struct quota_text text_of(const struct resources *r, const char *name)
 {
-	const struct resources *asked = state == QUOTA_STATE_STARVED  ? &b->starved
-					: state == QUOTA_STATE_AT_MAX ? &b->held
-								      : &b->waiting;
-
-	quota_amount_text(name, resources_amount(&q->used, name), n->used);
-	write_min(q, b, name, n->min);
-	quota_amount_text(name, resources_amount(&q->max, name), n->max);
-	quota_amount_text(name, resources_amount(asked, name), n->asked);
-	quota_amount_text(name, resources_amount(&b->borrowed, name), n->borrowed);
-	quota_amount_text(name, resources_amount(&b->lent, name), n->lent);
+	return quota_amount_text(name, resources_amount(r, name));
 }
 
 void quota_state_tell(const struct quota *q, const struct quota_balance *b, const char *resource,
 		      struct error *error)
 {
-	enum quota_state state = quota_state_of(q, b, resource);
-	struct numbers n;
+	struct quota_text used = text_of(&q->used, resource);
+	struct error min = guaranteed_text(q, b, resource);
 
-	write_numbers(q, b, resource, state, &n);
-	switch (state) {
+	switch (quota_state_of(q, b, resource)) {
 	case QUOTA_STATE_OVER_MAX:
 		error_set(error,
 			  "%.100s: %s is used of max %s; no pod that asks for it starts until "
 			  "others have ended",
-			  resource, n.used, n.max);
+			  resource, used.text, text_of(&q->max, resource).text);
 		break;
 	case QUOTA_STATE_STARVED:
 		error_set(error,
 			  "%.100s: pending pods ask for %s, and only %s is used of the "
 			  "guaranteed %s: evenkeel quota preempt says which pods could give way",
-			  resource, n.asked, n.used, n.min);
+			  resource, text_of(&b->starved, resource).text, used.text, min.text);
 		break;
 	case QUOTA_STATE_AT_MAX:
 		error_set(error,
 			  "%.100s: pending pods ask for %s, and %s is used of max %s: they wait "
 			  "until pods of this quota end, or max is raised",
-			  resource, n.asked, n.used, n.max);
+			  resource, text_of(&b->held, resource).text, used.text,
+			  text_of(&q->max, resource).text);
 		break;
 	case QUOTA_STATE_WAITING:
 		error_set(error,
 			  "%.100s: %s is used of the guaranteed %s, and pending pods ask for %s: "
 			  "they wait for what others leave",
-			  resource, n.used, n.min, n.asked);
+			  resource, used.text, min.text, text_of(&b->waiting, resource).text);
 		break;
 	case QUOTA_STATE_BORROWING:
 		error_set(error,
 			  "%.100s: %s is used, %s of it borrowed beyond the guaranteed %s: others "
 			  "may take that back",
-			  resource, n.used, n.borrowed, n.min);
+			  resource, used.text, text_of(&b->borrowed, resource).text, min.text);
 		break;
 	case QUOTA_STATE_LENDING:
 		error_set(error,
 			  "%.100s: %s is used of the guaranteed %s, and others have %s of the rest",
-			  resource, n.used, n.min, n.lent);
+			  resource, used.text, min.text, text_of(&b->lent, resource).text);
 		break;
 	case QUOTA_STATE_UNUSED:
-		error_set(error, "%.100s: nothing is used of the guaranteed %s", resource, n.min);
+		error_set(error, "%.100s: nothing is used of the guaranteed %s", resource,
+			  min.text);
 		break;
 	default:
 		if (resources_amount(&b->guaranteed, resource) > 0)
 			error_set(error, "%.100s: %s is used of the guaranteed %s", resource,
-				  n.used, n.min);
+				  used.text, min.text);
 		else
 			error_set(error, "%.100s: %s is used, and nothing guaranteed", resource,
-				  n.used);
+				  used.text);
 		break;
 	}
 }

@@ -79,11 +79,8 @@ struct about {
 	int64_t value, bound;
 };
 
-static void found(struct lint *l, enum quota_lint_code code, const struct about *a,
-		  const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-static void found(struct lint *l, enum quota_lint_code code, const struct about *a,
-		  const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void
+found(struct lint *l, enum quota_lint_code code, const struct about *a, const char *format, ...)
 {
 	struct quota_findings *out = l->out;
 	struct quota_finding *f;
@@ -163,7 +160,6 @@ static void check_names(struct lint *l, const struct kube_quota *q, const char *
 
 static void check_min_and_max(struct lint *l, const struct kube_quota *q)
 {
-	char low[QUOTA_TEXT_MAX], high[QUOTA_TEXT_MAX];
 	const char *name;
 	int64_t min, max;
 
@@ -173,11 +169,9 @@ static void check_min_and_max(struct lint *l, const struct kube_quota *q)
 		if (!resources_find(&q->max, name, &max) || min <= max)
 			continue;
 		a = about_quota(q, "spec.min", name, min, max);
-		quota_amount_text(name, min, low);
-		quota_amount_text(name, max, high);
 		found(l, QUOTA_LINT_CODE_MIN_OVER_MAX, &a,
 		      "%.200s: min %s is above max %s, and what is above max is never had", name,
-		      low, high);
+		      quota_amount_text(name, min).text, quota_amount_text(name, max).text);
 	}
 }
 
@@ -215,7 +209,6 @@ static void check_unnamed_is_zero(struct lint *l, const struct kube_quota *q)
 
 static void check_one_sided(struct lint *l, const struct kube_quota *q)
 {
-	char text[QUOTA_TEXT_MAX];
 	int64_t amount, other;
 	const char *name;
 
@@ -226,19 +219,17 @@ static void check_one_sided(struct lint *l, const struct kube_quota *q)
 		if (amount == 0 || zero || !is_counted(l, name) ||
 		    resources_find(&q->max, name, &other))
 			continue;
-		quota_amount_text(name, amount, text);
 		found(l, QUOTA_LINT_CODE_NOT_BOUNDED, &a,
 		      "min guarantees %s of %.200s and max does not name it: any amount more may "
 		      "be "
 		      "borrowed",
-		      text, name);
+		      quota_amount_text(name, amount).text, name);
 	}
 }
 
 /* Resources that others are guaranteed; a max of 0 has its own finding. */
 static void check_not_guaranteed(struct lint *l, const struct kube_quota *q)
 {
-	char text[QUOTA_TEXT_MAX];
 	int64_t sum, min, max;
 	const char *name;
 
@@ -249,13 +240,12 @@ static void check_not_guaranteed(struct lint *l, const struct kube_quota *q)
 		if (!sum || !is_counted(l, name) || (bounded && !max) ||
 		    (resources_find(&q->min, name, &min) && min))
 			continue;
-		quota_amount_text(name, bounded ? max : sum, text);
 		found(l, QUOTA_LINT_CODE_NOT_GUARANTEED, &a,
 		      bounded ? "min guarantees no %.200s: all of max %s is borrowed from those "
 				"who have it guaranteed"
 			      : "min guarantees no %.200s: all that its pods request is borrowed "
 				"of the %s that others are guaranteed",
-		      name, text);
+		      name, quota_amount_text(name, bounded ? max : sum).text);
 	}
 }
 
@@ -349,7 +339,6 @@ static void compare_with_hard(struct lint *l, const struct kube_quota *q, const 
 			      enum quota_lint_code code, const struct resources *amounts,
 			      const struct kube_quota *hard)
 {
-	char text[QUOTA_TEXT_MAX], limit[QUOTA_TEXT_MAX];
 	int64_t amount, bound;
 	const char *name;
 
@@ -360,12 +349,11 @@ static void compare_with_hard(struct lint *l, const struct kube_quota *q, const 
 		    amount <= bound)
 			continue;
 		a = about_quota(q, part, name, amount, bound);
-		quota_amount_text(name, amount, text);
-		quota_amount_text(name, bound, limit);
 		found(l, code, &a,
 		      "%.200s: %s %s is above hard %s of ResourceQuota %.200s, which no pod gets "
 		      "past",
-		      name, part + strlen("spec."), text, limit, hard->object.name);
+		      name, part + strlen("spec."), quota_amount_text(name, amount).text,
+		      quota_amount_text(name, bound).text, hard->object.name);
 	}
 }
 
@@ -398,15 +386,12 @@ static void check_sum(struct lint *l, enum quota_lint_code code, const char *nam
 		      int64_t have, const char *whose)
 {
 	struct about a = {"Cluster", NULL, NULL, NULL, name, sum, have};
-	char texts[3][QUOTA_TEXT_MAX];
 
-	quota_amount_text(name, sum, texts[0]);
-	quota_amount_text(name, have, texts[1]);
-	quota_amount_text(name, sum - have, texts[2]);
 	found(l, code, &a,
 	      "%.200s: %s is guaranteed by all quotas together and %s allocatable on %s: %s too "
 	      "much",
-	      name, texts[0], texts[1], whose, texts[2]);
+	      name, quota_amount_text(name, sum).text, quota_amount_text(name, have).text, whose,
+	      quota_amount_text(name, sum - have).text);
 }
 
 static void check_sums(struct lint *l)
@@ -449,15 +434,12 @@ static void tell_held(struct lint *l, const struct quota *q, const char *name, i
 		      int64_t held, int64_t have)
 {
 	struct about a = {"ElasticQuota", q->namespace, q->name, "spec.min", name, held, have};
-	char texts[3][QUOTA_TEXT_MAX];
 
-	quota_amount_text(name, min, texts[0]);
-	quota_amount_text(name, held, texts[1]);
-	quota_amount_text(name, have, texts[2]);
 	found(l, QUOTA_LINT_CODE_HELD_WITHOUT_QUOTA, &a,
 	      "%.200s: min %s of %.63s cannot be met: pods without a quota hold %s of %s, and "
 	      "preemption does not take them",
-	      name, texts[0], q->namespace, texts[1], texts[2]);
+	      name, quota_amount_text(name, min).text, q->namespace,
+	      quota_amount_text(name, held).text, quota_amount_text(name, have).text);
 }
 
 /* Usage of others within their own min does not come back either. */
@@ -618,19 +600,14 @@ static void check_namespaces(struct lint *l)
 static int compare_findings(const void *one, const void *two)
 {
 	const struct quota_finding *a = one, *b = two;
-	int order = strcmp(a->namespace, b->namespace);
 
-	if (!order)
-		order = strcmp(a->name, b->name);
-	if (!order)
-		order = (int)codes[a->code].severity - (int)codes[b->code].severity;
-	if (!order)
-		order = (int)a->code - (int)b->code;
-	if (!order)
-		order = strcmp(a->field, b->field);
-	if (!order)
-		order = strcmp(a->kind, b->kind);
-	return order ? order : strcmp(a->text, b->text);
+	return strcmp(a->namespace, b->namespace)
+		?: strcmp(a->name, b->name)
+		?: COMPARE(codes[a->code].severity, codes[b->code].severity)
+		?: COMPARE(a->code, b->code)
+		?: strcmp(a->field, b->field)
+		?: strcmp(a->kind, b->kind)
+		?: strcmp(a->text, b->text);
 }
 
 void quota_lint(const struct view *v, const struct quota_book *b, const struct quota_options *o,

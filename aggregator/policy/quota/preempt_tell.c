@@ -62,12 +62,9 @@ const char *preempt_outcome_name(enum preempt_outcome o)
 
 /* --- amounts */
 
-static void add_amount(struct buf *out, const char *resource, int64_t amount)
+static struct quota_text amount_text(const struct quota_row *row, quota_amount amount)
 {
-	char text[QUOTA_TEXT_MAX];
-
-	quota_amount_text(resource, amount, text);
-	buf_add_str(out, text);
+	return quota_amount_text(row->name, quota_clamp(amount));
 }
 
 /* "cpu 1.0, memory 2Gi" */
@@ -79,8 +76,7 @@ static void add_requests(struct buf *out, const struct resources *r)
 	for (size_t at = 0; resources_next(r, &at, &name, &amount);) {
 		if (amount <= 0)
 			continue;
-		buf_printf(out, "%s%s ", comma, name);
-		add_amount(out, name, amount);
+		buf_printf(out, "%s%s %s", comma, name, quota_amount_text(name, amount).text);
 		comma = ", ";
 	}
 	if (!*comma)
@@ -103,10 +99,11 @@ static void tell_forgiven(const struct preempt_run *r, struct buf *out)
 
 		if (c->asked <= 0 || !sum || sum->min <= 0 || sum->used <= sum->min)
 			continue;
-		buf_printf(out, "%s: all quotas together use ", c->name);
-		add_amount(out, c->name, quota_clamp(sum->used - sum->min));
-		buf_add_str(out, " more than their min without it: that is not its to give back, "
-				 "and it starts as soon as it has a node nominated.\n");
+		buf_printf(out,
+			   "%s: all quotas together use %s more than their min without it: that is "
+			   "not its to give back, and it starts as soon as it has a node "
+			   "nominated.\n",
+			   c->name, amount_text(sum, sum->used - sum->min).text);
 		return;
 	}
 }
@@ -202,19 +199,15 @@ static void tell_use(const struct preempt_run *r, const struct preempt_victim_ca
 static void tell_amount(const struct quota_row *row, int64_t amount, const char *comma,
 			struct buf *out)
 {
-	buf_printf(out, "%s%s from ", comma, row->name);
-	add_amount(out, row->name, quota_clamp(row->used));
-	buf_add_str(out, " to ");
-	add_amount(out, row->name, quota_clamp(row->used - amount));
+	buf_printf(out, "%s%s from %s to %s", comma, row->name, amount_text(row, row->used).text,
+		   amount_text(row, row->used - amount).text);
 	if (!row->in_min && row->in_max)
 		return;
-	buf_add_str(out, row->min < row->named ? " (guaranteed " : " (min ");
-	add_amount(out, row->name, quota_clamp(row->min));
-	if (row->min < row->named) {
-		buf_add_str(out, " of min ");
-		add_amount(out, row->name, quota_clamp(row->named));
-	}
-	buf_add_char(out, ')');
+	if (row->min < row->named)
+		buf_printf(out, " (guaranteed %s of min %s)", amount_text(row, row->min).text,
+			   amount_text(row, row->named).text);
+	else
+		buf_printf(out, " (min %s)", amount_text(row, row->min).text);
 }
 
 /* Whether the quota names the resource, or some quota guarantees it. */

@@ -8,7 +8,7 @@
  * Answers and comparisons are cut at INT64_MAX.
  *
  * The sums over all have used and min of every quota and every resource, in the corrected variant also
- * of resources that a quota does not name. A min counts as much as quota_scale.c leaves of it.
+ * of resources that a quota does not name. A min counts as much as quota_book_scale() leaves of it.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -154,7 +154,7 @@ void quota_book_free(struct quota_book *b)
 	resources_fini(&b->capacity);
 	view_drop(b->view);
 	reservations_copy_drop(b->reservations);
-	free(b->counted);
+	free(b->counted.of);
 	free(b);
 }
 
@@ -213,32 +213,6 @@ struct quota_entry *quota_book_put(struct quota_book *b, const struct quota *q)
 	return e;
 }
 
-struct quota_book *quota_book_of(const struct quota *quotas, size_t count,
-				 const struct quota_options *o)
-{
-	struct quota_book *b = quota_book_alloc(o);
-	struct quota_entry *have;
-
-	for (size_t i = 0; i < count; i++) {
-		HASH_FIND_STR(b->hash, quotas[i].namespace, have);
-		if (!have)
-			quota_book_put(b, &quotas[i]);
-	}
-	return b;
-}
-
-bool quota_book_insert(struct quota_book *b, const struct quota *q)
-{
-	struct quota_entry *have;
-
-	HASH_FIND_STR(b->hash, q->namespace, have);
-	if (have)
-		return false;
-	quota_book_put(b, q);
-	quota_book_scale(b);
-	return true;
-}
-
 bool quota_book_drop(struct quota_book *b, const char *namespace)
 {
 	struct quota_entry *e;
@@ -254,37 +228,6 @@ bool quota_book_drop(struct quota_book *b, const char *namespace)
 	HASH_DEL(b->hash, e);
 	add_to_sums(b, &e->rows, -1);
 	entry_free(e);
-	return true;
-}
-
-/* Copies usage exactly, also beyond INT64_MAX. */
-static void keep_used(struct quota_entry *to, const struct quota_entry *from)
-{
-	for (size_t i = 0; i < from->rows.count; i++)
-		if (from->rows.of[i].in_used)
-			quota_rows_put(&to->rows, from->rows.of[i].name)->used =
-				from->rows.of[i].used;
-}
-
-bool quota_book_set_bounds(struct quota_book *b, const struct quota *q)
-{
-	struct quota_entry *e, *now;
-	struct quota with;
-
-	HASH_FIND_STR(b->hash, q->namespace, e);
-	if (!e)
-		return false;
-	with = e->quota;
-	with.name = q->name;
-	with.min = q->min;
-	with.max = q->max;
-	with.has_min = q->has_min;
-	with.has_max = q->has_max;
-	now = entry_new(&with, b->options.variant);
-	keep_used(now, e);
-	quota_book_drop(b, q->namespace);
-	link_entry(b, now);
-	quota_book_scale(b);
 	return true;
 }
 
@@ -317,6 +260,84 @@ const struct quota *quota_book_find(const struct quota_book *b, const char *name
 	const struct quota_entry *e = quota_book_entry(b, namespace);
 
 	return e ? &e->quota : NULL;
+}
+
+/* --- effective mins --------------------------------------------------------------------------- */
+
+/*
+ * If all mins together exceed what the nodes have of a resource, no order of pods could keep the
+ * guarantees. Each min then counts as its proportional part of the capacity:
+ *
+ *     guaranteed_i = min_i * capacity / sum of min       whole units, by the largest remainder
+ *
+ * Admission, borrowing and the protection of victims use this effective min. Corrected variant only,
+ * since upstream has no capacity. Resources that no node has are left alone: a misspelt name, or nodes
+ * that are still to come.
+ */
+static struct quota_row *find_row(struct quota_rows *r, const char *name)
+{
+	return (struct quota_row *)quota_rows_find(r, name);
+}
+
+static void count_as_named(struct quota_rows *r)
+{
+	for (size_t i = 0; i < r->count; i++)
+		r->of[i].min = r->of[i].named;
+}
+
+static void scale_row(struct quota_book *b, struct quota_row *sum, int64_t capacity)
+{
+	struct quota_slice *slices = mem_zalloc(b->count + 1, sizeof(*slices));
+	size_t count = 0;
+
+	for (size_t i = 0; i < b->count; i++) {
+		const struct quota_row *row = find_row(&b->sorted[i]->rows, sum->name);
+
+		if (row && row->named > 0)
+			slices[count++] =
+				(struct quota_slice){.weight = quota_clamp(row->named), .at = i};
+	}
+	quota_apportion(capacity, slices, count);
+	for (size_t i = 0; i < count; i++)
+		find_row(&b->sorted[slices[i].at]->rows, sum->name)->min = slices[i].give;
+	sum->min = capacity;
+	free(slices);
+}
+
+/* The capacity, where more than that is promised; else -1. */
+static int64_t short_of(const struct quota_book *b, const struct quota_row *sum)
+{
+	int64_t capacity;
+
+	if (resources_find(&b->capacity, sum->name, &capacity) && sum->named > capacity)
+		return capacity;
+	return -1;
+}
+
+void quota_book_scale(struct quota_book *b)
+{
+	bool was = b->scaled;
+
+	if (b->options.variant == QUOTA_UPSTREAM)
+		return;
+	b->scaled = false;
+	for (size_t i = 0; i < b->sum.count; i++)
+		b->scaled |= short_of(b, &b->sum.of[i]) >= 0;
+	if (!was && !b->scaled)
+		return;
+	for (size_t i = 0; i < b->count; i++)
+		count_as_named(&b->sorted[i]->rows);
+	count_as_named(&b->sum);
+	for (size_t i = 0; i < b->sum.count; i++)
+		if (short_of(b, &b->sum.of[i]) >= 0)
+			scale_row(b, &b->sum.of[i], short_of(b, &b->sum.of[i]));
+}
+
+void quota_book_set_capacity(struct quota_book *b, const struct resources *capacity)
+{
+	resources_fini(&b->capacity);
+	resources_copy(&b->capacity, capacity);
+	quota_book_scale(b);
 }
 
 /* --- pods ------------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #define EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_INTERNAL_H
 
 #include "aggregator/policy/quota/quota.h"
+#include "shared/arith.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
 
@@ -37,7 +38,7 @@ int64_t quota_clamp(quota_amount a);
 struct quota_entry {
 	struct quota quota; /* what it points to is owned, but `use` */
 	struct quota_rows rows;
-	bool stale; /* to be made anew (quota_follow.c) */
+	bool stale; /* to be made anew (quota_book_update()) */
 	UT_hash_handle hh; /* by namespace */
 };
 
@@ -53,51 +54,22 @@ struct quota_book {
 	struct resources capacity; /* owned; empty: not known */
 	struct view *view; /* held; NULL: none */
 	struct reservations_copy *reservations; /* held; NULL: none */
-	size_t counted_count;
-	/* owned; reservations of the copy that are in `used`, in its order */
-	const struct reservation **counted;
+	/* reservations of the copy that are in `used`, in its order */
+	struct quota_counted {
+		size_t count;
+		const struct reservation **of; /* owned */
+	} counted;
 };
-
-/* --- quota_scale.c */
-
-/* One part of a total. */
-struct quota_slice {
-	int64_t weight, give;
-	quota_amount rest; /* of total * weight / all weights */
-	size_t at; /* index of its owner */
-};
-
-/*
- * Divides total in proportion to the weights, of which some are above 0: whole units by the
- * largest remainder, of equal ones the first. Reorders the slices.
- */
-void quota_apportion(int64_t total, struct quota_slice *slices, size_t count);
-/* Recomputes effective mins after bounds or the capacity have changed. */
-void quota_book_scale(struct quota_book *b);
 
 /* --- quota_view.c */
 
-struct quota_counted {
-	size_t count;
-	const struct reservation **of; /* owned; NULL where there is no copy */
-};
-
-/* The reservations of the copy that a view of that generation does not show. */
-struct quota_counted quota_view_counted(const struct reservations_copy *c, uint64_t generation);
-/* The pod of a reservation, if the view has it, without a node; else NULL. */
-const struct kube_pod *quota_view_pending(const struct view *v, const struct reservation *r);
 /* The index of the first object of the namespace, or where it belongs. */
 size_t quota_view_find(const struct object_table *t, const char *namespace);
-/* Reads the capacity from the book's view. */
-void quota_view_read_capacity(struct quota_book *b);
-/*
- * Makes the entry of a namespace with a quota anew from the book's view and reservations. The
- * caller scales the book when all entries are made.
- */
-void quota_view_renew(struct quota_book *b, const char *namespace);
 
 /* --- quota_book.c */
 
+/* Recomputes effective mins after bounds or the capacity have changed. */
+void quota_book_scale(struct quota_book *b);
 struct quota_book *quota_book_alloc(const struct quota_options *o);
 /* Copies a quota into the book; the namespace must have none. This and dropping do not scale. */
 struct quota_entry *quota_book_put(struct quota_book *b, const struct quota *q);
@@ -131,19 +103,11 @@ enum { QUOTA_CLAIMS_INLINE = 32 };
 /* The standard resources by their ids, then the others in the order they came. */
 struct quota_claims {
 	bool all; /* no pod: usage alone is compared */
-	size_t count, room;
-	struct quota_claim *of; /* `inlined`, or owned where that was too small */
-	struct quota_claim inlined[QUOTA_CLAIMS_INLINE];
+	size_t count;
+	struct quota_claim *of; /* owned */
 };
 
-enum quota_part { QUOTA_ASKED, QUOTA_OWN, QUOTA_TOTAL }; /* each counts for those before it, too */
-
-/* more NULL: no pod. Upstream does not count pods. */
-void quota_claims_init(struct quota_claims *c, enum quota_variant v, const struct resources *more);
 void quota_claims_fini(struct quota_claims *c);
-/* Adds what another pod claims; sign -1 subtracts it. */
-void quota_claims_add(struct quota_claims *c, enum quota_variant v, enum quota_part part, int sign,
-		      const struct resources *r);
 
 /*
  * Corrected: the pod requests some guaranteed resources, and stays within the min of its quota of
@@ -165,5 +129,20 @@ struct quota_excess {
 bool quota_find_excess(const struct quota_book *b, const struct quota_entry *e,
 		       enum quota_bound bound, const struct quota_claims *c,
 		       struct quota_excess *out);
+
+/* --- quota_share.c */
+
+/* One part of a total. */
+struct quota_slice {
+	int64_t weight, give;
+	quota_amount rest; /* of total * weight / all weights */
+	size_t at; /* index of its owner */
+};
+
+/*
+ * Divides total in proportion to the weights, of which some are above 0: whole units by the
+ * largest remainder, of equal ones the first. Reorders the slices.
+ */
+void quota_apportion(int64_t total, struct quota_slice *slices, size_t count);
 
 #endif

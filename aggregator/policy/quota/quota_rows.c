@@ -79,29 +79,31 @@ int64_t quota_amount_of_pod(const struct resources *requests, const char *name)
 /* --- amounts as text -------------------------------------------------------------------------- */
 
 /* With at least one decimal, and no more than needed. */
-static void write_cores(int64_t milli, char out[QUOTA_TEXT_MAX])
+static struct quota_text cores(int64_t milli)
 {
 	int decimals = milli % 100 == 0 ? 1 : milli % 10 == 0 ? 2 : 3;
 	static const int64_t unit[] = {1000, 100, 10, 1};
 	int64_t rest = milli % 1000 / unit[decimals];
+	struct quota_text out;
 
-	snprintf(out, QUOTA_TEXT_MAX, "%s%lld.%0*lld", milli < 0 ? "-" : "",
+	snprintf(out.text, sizeof(out.text), "%s%lld.%0*lld", milli < 0 ? "-" : "",
 		 llabs((long long)(milli / 1000)), decimals, llabs((long long)rest));
+	return out;
 }
 
-void quota_amount_text(const char *resource, int64_t amount, char out[QUOTA_TEXT_MAX])
+struct quota_text quota_amount_text(const char *resource, int64_t amount)
 {
 	static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+	struct quota_text out;
 	unsigned int unit = 0;
 
-	if (strcmp(resource, resource_name(RESOURCE_CPU)) == 0) {
-		write_cores(amount, out);
-		return;
-	}
+	if (strcmp(resource, resource_name(RESOURCE_CPU)) == 0)
+		return cores(amount);
 	while (resource_is_bytes(resource) && amount && amount % 1024 == 0 &&
 	       unit < sizeof(units) / sizeof(units[0]) - 1) {
 		amount /= 1024;
 		unit++;
 	}
-	snprintf(out, QUOTA_TEXT_MAX, "%lld%s", (long long)amount, units[unit]);
+	snprintf(out.text, sizeof(out.text), "%lld%s", (long long)amount, units[unit]);
+	return out;
 }

@@ -29,6 +29,36 @@
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
+static int by_rest(const void *a, const void *b)
+{
+	const struct quota_slice *x = a, *y = b;
+
+	if (x->rest != y->rest)
+		return x->rest > y->rest ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+void quota_apportion(int64_t total, struct quota_slice *slices, size_t count)
+{
+	quota_amount weights = 0;
+	int64_t left = total;
+
+	for (size_t i = 0; i < count; i++)
+		weights += slices[i].weight;
+	assert(weights > 0);
+	for (size_t i = 0; i < count; i++) {
+		/* 63 bits of total times 63 of weight fit. */
+		quota_amount exact = (quota_amount)total * slices[i].weight;
+
+		slices[i].give = (int64_t)(exact / weights);
+		slices[i].rest = exact % weights;
+		left -= slices[i].give;
+	}
+	qsort(slices, count, sizeof(*slices), by_rest);
+	for (size_t i = 0; left > 0; i++, left--)
+		slices[i].give++;
+}
+
 static int64_t weight_of(const struct quota_claimant *c)
 {
 	double thousandths = c->weight > 0 ? round(c->weight * WEIGHT_UNIT) : 0;
@@ -120,18 +150,16 @@ static int64_t read_row(const struct quota_book *b, const struct quota_entry *e,
 static void tell_alarm(const struct quota_book *b, const char *resource,
 		       struct quota_share_sum *sum)
 {
-	char min[QUOTA_TEXT_MAX], there[QUOTA_TEXT_MAX];
 	int64_t capacity;
 
 	if (!resources_find(&b->capacity, resource, &capacity) || sum->min <= capacity)
 		return;
-	quota_amount_text(resource, sum->min, min);
-	quota_amount_text(resource, capacity, there);
 	error_set(
 		&sum->alarm,
 		"%s: quotas guarantee %s together, and the cluster has %s: %s; lower some, or add "
 		"nodes",
-		resource, min, there,
+		resource, quota_amount_text(resource, sum->min).text,
+		quota_amount_text(resource, capacity).text,
 		b->options.variant == QUOTA_CORRECTED
 			? "every min counts as a part of that"
 			: "pods are admitted up to the sum, and then wait for a node");
