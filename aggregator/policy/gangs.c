@@ -4,29 +4,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/arith.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 
 static int compare_groups(const struct kube_pod *a, const struct kube_pod *b)
 {
 	const struct pod_gang *l = &a->template->gang, *k = &b->template->gang;
-	int order = strcmp(a->object.namespace, b->object.namespace);
 
-	if (!order)
-		order = (int)l->kind - (int)k->kind;
-	if (!order)
-		order = strcmp(l->name, k->name);
-	if (!order)
-		order = strcmp(l->part, k->part);
-	return order ? order : strcmp(l->replica, k->replica);
+	return strcmp(a->object.namespace, b->object.namespace)
+		?: COMPARE(l->kind, k->kind)
+		?: strcmp(l->name, k->name)
+		?: strcmp(l->part, k->part)
+		?: strcmp(l->replica, k->replica);
 }
 
 static int compare_members(const void *left, const void *right)
 {
 	const struct gang_member *a = left, *b = right;
-	int order = compare_groups(a->pod, b->pod);
 
-	return order ? order : object_compare(&a->pod->object, &b->pod->object);
+	return compare_groups(a->pod, b->pod) ?: object_compare(&a->pod->object, &b->pod->object);
 }
 
 /* 0: unknown. */

@@ -72,6 +72,10 @@ struct lint {
 	struct quota_findings *out;
 };
 
+static const enum resource_id main_ids[] = {RESOURCE_CPU, RESOURCE_MEMORY};
+
+enum { MAIN = sizeof(main_ids) / sizeof(main_ids[0]) };
+
 /* The subject of a finding; all but kind may be NULL. */
 struct about {
 	const char *kind, *namespace, *name;
@@ -79,8 +83,8 @@ struct about {
 	int64_t value, bound;
 };
 
-__attribute__((format(printf, 4, 5))) static void
-found(struct lint *l, enum quota_lint_code code, const struct about *a, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void found(struct lint *l, enum quota_lint_code code,
+							struct about a, const char *format, ...)
 {
 	struct quota_findings *out = l->out;
 	struct quota_finding *f;
@@ -99,14 +103,14 @@ found(struct lint *l, enum quota_lint_code code, const struct about *a, const ch
 	f = &out->of[out->count++];
 	*f = (struct quota_finding){
 		.code = code,
-		.kind = a->kind,
-		.namespace = mem_strdup(a->namespace ? a->namespace : ""),
-		.name = mem_strdup(a->name ? a->name : ""),
-		.field = a->part && a->resource ? mem_printf("%s.%s", a->part, a->resource)
-						: mem_strdup(a->part ? a->part : ""),
-		.resource = mem_strdup(a->resource ? a->resource : ""),
-		.value = a->value,
-		.bound = a->bound,
+		.kind = a.kind,
+		.namespace = mem_strdup(a.namespace ? a.namespace : ""),
+		.name = mem_strdup(a.name ? a.name : ""),
+		.field = a.part && a.resource ? mem_printf("%s.%s", a.part, a.resource)
+					      : mem_strdup(a.part ? a.part : ""),
+		.resource = mem_strdup(a.resource ? a.resource : ""),
+		.value = a.value,
+		.bound = a.bound,
 		.text = mem_strdup(text),
 	};
 }
@@ -141,10 +145,10 @@ static void check_names(struct lint *l, const struct kube_quota *q, const char *
 	int64_t amount, other;
 
 	for (size_t at = 0; resources_next(amounts, &at, &name, &amount);) {
-		struct about a = about_quota(q, part, name, amount, 0);
+		const struct about a = about_quota(q, part, name, amount, 0);
 
 		if (!is_counted(l, name))
-			found(l, QUOTA_LINT_CODE_NOT_REQUESTED, &a,
+			found(l, QUOTA_LINT_CODE_NOT_REQUESTED, a,
 			      "no pod requests \"%.200s\", so it bounds and guarantees nothing%s",
 			      name,
 			      strncmp(name, "requests.", 9) == 0
@@ -153,7 +157,7 @@ static void check_names(struct lint *l, const struct kube_quota *q, const char *
 				      : "; a ResourceQuota can bound it");
 		else if (amount > 0 && view_knows(l->view, OBJECT_NODE) &&
 			 !resources_find(&l->capacity, name, &other))
-			found(l, QUOTA_LINT_CODE_NO_SUCH_RESOURCE, &a,
+			found(l, QUOTA_LINT_CODE_NO_SUCH_RESOURCE, a,
 			      "no node of the cluster has any %.200s", name);
 	}
 }
@@ -163,16 +167,13 @@ static void check_min_and_max(struct lint *l, const struct kube_quota *q)
 	const char *name;
 	int64_t min, max;
 
-	for (size_t at = 0; resources_next(&q->min, &at, &name, &min);) {
-		struct about a;
-
-		if (!resources_find(&q->max, name, &max) || min <= max)
-			continue;
-		a = about_quota(q, "spec.min", name, min, max);
-		found(l, QUOTA_LINT_CODE_MIN_OVER_MAX, &a,
-		      "%.200s: min %s is above max %s, and what is above max is never had", name,
-		      quota_amount_text(name, min).text, quota_amount_text(name, max).text);
-	}
+	for (size_t at = 0; resources_next(&q->min, &at, &name, &min);)
+		if (resources_find(&q->max, name, &max) && min > max)
+			found(l, QUOTA_LINT_CODE_MIN_OVER_MAX,
+			      about_quota(q, "spec.min", name, min, max),
+			      "%.200s: min %s is above max %s, and what is above max is never had",
+			      name, quota_amount_text(name, min).text,
+			      quota_amount_text(name, max).text);
 }
 
 /* Pods that request it are refused, which may be the intention. */
@@ -181,26 +182,21 @@ static void check_zeros(struct lint *l, const struct kube_quota *q)
 	const char *name;
 	int64_t max;
 
-	for (size_t at = 0; resources_next(&q->max, &at, &name, &max);) {
-		struct about a = about_quota(q, "spec.max", name, 0, 0);
-
+	for (size_t at = 0; resources_next(&q->max, &at, &name, &max);)
 		if (max == 0 && is_counted(l, name))
-			found(l, QUOTA_LINT_CODE_ZERO_MAX, &a,
+			found(l, QUOTA_LINT_CODE_ZERO_MAX, about_quota(q, "spec.max", name, 0, 0),
 			      "max of %.200s is 0: no pod that requests any starts", name);
-	}
 }
 
 /* Upstream counts these as 0 if a map does not name them. */
 static void check_unnamed_is_zero(struct lint *l, const struct kube_quota *q)
 {
-	static const enum resource_id ids[] = {RESOURCE_CPU, RESOURCE_MEMORY};
+	for (size_t i = 0; q->has_max && i < MAIN; i++) {
+		const char *name = resource_name(main_ids[i]);
 
-	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-		const char *name = resource_name(ids[i]);
-		struct about a = about_quota(q, "spec.max", name, 0, 0);
-
-		if (q->has_max && !resources_has(&q->max, ids[i]))
-			found(l, QUOTA_LINT_CODE_UNNAMED_IS_ZERO, &a,
+		if (!resources_has(&q->max, main_ids[i]))
+			found(l, QUOTA_LINT_CODE_UNNAMED_IS_ZERO,
+			      about_quota(q, "spec.max", name, 0, 0),
 			      "max does not name %s, which upstream reads as 0: no pod that "
 			      "requests any %s starts",
 			      name, name);
@@ -213,13 +209,12 @@ static void check_one_sided(struct lint *l, const struct kube_quota *q)
 	const char *name;
 
 	for (size_t at = 0; q->has_max && resources_next(&q->min, &at, &name, &amount);) {
-		struct about a = about_quota(q, "spec.max", name, amount, 0);
 		bool zero = l->upstream && !strchr(name, '/');
 
 		if (amount == 0 || zero || !is_counted(l, name) ||
 		    resources_find(&q->max, name, &other))
 			continue;
-		found(l, QUOTA_LINT_CODE_NOT_BOUNDED, &a,
+		found(l, QUOTA_LINT_CODE_NOT_BOUNDED, about_quota(q, "spec.max", name, amount, 0),
 		      "min guarantees %s of %.200s and max does not name it: any amount more may "
 		      "be "
 		      "borrowed",
@@ -235,12 +230,12 @@ static void check_not_guaranteed(struct lint *l, const struct kube_quota *q)
 
 	for (size_t at = 0; resources_next(&l->guaranteed, &at, &name, &sum);) {
 		bool bounded = resources_find(&q->max, name, &max);
-		struct about a = about_quota(q, "spec.min", name, 0, bounded ? max : sum);
 
 		if (!sum || !is_counted(l, name) || (bounded && !max) ||
 		    (resources_find(&q->min, name, &min) && min))
 			continue;
-		found(l, QUOTA_LINT_CODE_NOT_GUARANTEED, &a,
+		found(l, QUOTA_LINT_CODE_NOT_GUARANTEED,
+		      about_quota(q, "spec.min", name, 0, bounded ? max : sum),
 		      bounded ? "min guarantees no %.200s: all of max %s is borrowed from those "
 				"who have it guaranteed"
 			      : "min guarantees no %.200s: all that its pods request is borrowed "
@@ -258,13 +253,11 @@ static void check_annotations(struct lint *l, const struct kube_quota *q)
 		return;
 	for (int i = 0; i < QUOTA_ANNOTATIONS; i++) {
 		const char *key = quota_annotation_key((enum quota_annotation)i);
-		struct about a = about_quota(q, "metadata.annotations", NULL, 0, 0);
 		char *field = mem_printf("metadata.annotations[%s]", key);
 
-		a.part = field;
 		if (notes.of[i].text[0])
-			found(l, QUOTA_LINT_CODE_BAD_ANNOTATION, &a, "%s: %s", key,
-			      notes.of[i].text);
+			found(l, QUOTA_LINT_CODE_BAD_ANNOTATION, about_quota(q, field, NULL, 0, 0),
+			      "%s: %s", key, notes.of[i].text);
 		free(field);
 	}
 }
@@ -276,10 +269,8 @@ static bool is_empty(const struct resources *r)
 
 static void check_quota(struct lint *l, const struct kube_quota *q)
 {
-	const struct about whole = about_quota(q, "spec", NULL, 0, 0);
-
 	if (is_empty(&q->min) && is_empty(&q->max))
-		found(l, QUOTA_LINT_CODE_NO_BOUNDS, &whole,
+		found(l, QUOTA_LINT_CODE_NO_BOUNDS, about_quota(q, "spec", NULL, 0, 0),
 		      "neither min nor max names a resource: nothing is guaranteed, and nothing "
 		      "bounded");
 	check_annotations(l, q);
@@ -311,10 +302,9 @@ static void check_duplicates(struct lint *l, struct object *const *of, size_t co
 	check_not_guaranteed(l, first);
 	for (size_t i = 0; i < count; i++) {
 		const struct kube_quota *q = (const struct kube_quota *)of[i];
-		struct about a = about_quota(q, NULL, NULL, 0, 0);
 
 		if (q != first)
-			found(l, QUOTA_LINT_CODE_DUPLICATE, &a,
+			found(l, QUOTA_LINT_CODE_DUPLICATE, about_quota(q, NULL, NULL, 0, 0),
 			      "does not count: %.63s/%.200s is there, too, and is %s",
 			      q->object.namespace, first->object.name,
 			      is_older(first, q) ? "older"
@@ -342,19 +332,15 @@ static void compare_with_hard(struct lint *l, const struct kube_quota *q, const 
 	int64_t amount, bound;
 	const char *name;
 
-	for (size_t at = 0; resources_next(amounts, &at, &name, &amount);) {
-		struct about a;
-
-		if (!is_counted(l, name) || !resources_find(&hard->max, name, &bound) ||
-		    amount <= bound)
-			continue;
-		a = about_quota(q, part, name, amount, bound);
-		found(l, code, &a,
-		      "%.200s: %s %s is above hard %s of ResourceQuota %.200s, which no pod gets "
-		      "past",
-		      name, part + strlen("spec."), quota_amount_text(name, amount).text,
-		      quota_amount_text(name, bound).text, hard->object.name);
-	}
+	for (size_t at = 0; resources_next(amounts, &at, &name, &amount);)
+		if (is_counted(l, name) && resources_find(&hard->max, name, &bound) &&
+		    amount > bound)
+			found(l, code, about_quota(q, part, name, amount, bound),
+			      "%.200s: %s %s is above hard %s of ResourceQuota %.200s, which no "
+			      "pod "
+			      "gets past",
+			      name, part + strlen("spec."), quota_amount_text(name, amount).text,
+			      quota_amount_text(name, bound).text, hard->object.name);
 }
 
 static void check_hard(struct lint *l, struct object *const *of, size_t count)
@@ -385,9 +371,7 @@ static void check_hard(struct lint *l, struct object *const *of, size_t count)
 static void check_sum(struct lint *l, enum quota_lint_code code, const char *name, int64_t sum,
 		      int64_t have, const char *whose)
 {
-	struct about a = {"Cluster", NULL, NULL, NULL, name, sum, have};
-
-	found(l, code, &a,
+	found(l, code, (struct about){"Cluster", NULL, NULL, NULL, name, sum, have},
 	      "%.200s: %s is guaranteed by all quotas together and %s allocatable on %s: %s too "
 	      "much",
 	      name, quota_amount_text(name, sum).text, quota_amount_text(name, have).text, whose,
@@ -433,9 +417,8 @@ static int64_t held_without_quota(const struct lint *l, const char *name)
 static void tell_held(struct lint *l, const struct quota *q, const char *name, int64_t min,
 		      int64_t held, int64_t have)
 {
-	struct about a = {"ElasticQuota", q->namespace, q->name, "spec.min", name, held, have};
-
-	found(l, QUOTA_LINT_CODE_HELD_WITHOUT_QUOTA, &a,
+	found(l, QUOTA_LINT_CODE_HELD_WITHOUT_QUOTA,
+	      (struct about){"ElasticQuota", q->namespace, q->name, "spec.min", name, held, have},
 	      "%.200s: min %s of %.63s cannot be met: pods without a quota hold %s of %s, and "
 	      "preemption does not take them",
 	      name, quota_amount_text(name, min).text, q->namespace,
@@ -480,17 +463,16 @@ static void check_held(struct lint *l)
 
 static void check_guaranteed(struct lint *l)
 {
-	static const enum resource_id ids[] = {RESOURCE_CPU, RESOURCE_MEMORY};
+	for (size_t i = 0; l->upstream && quota_book_count(l->book) && i < MAIN; i++) {
+		const char *name = resource_name(main_ids[i]);
 
-	for (size_t i = 0; l->upstream && i < sizeof(ids) / sizeof(ids[0]); i++) {
-		struct about a = {"Cluster", NULL, NULL, NULL, resource_name(ids[i]), 0, 0};
-
-		if (quota_book_count(l->book) && l->guaranteed.of[ids[i]] == 0)
-			found(l, QUOTA_LINT_CODE_NOTHING_GUARANTEED, &a,
+		if (l->guaranteed.of[main_ids[i]] == 0)
+			found(l, QUOTA_LINT_CODE_NOTHING_GUARANTEED,
+			      (struct about){.kind = "Cluster", .resource = name},
 			      "%s: no quota guarantees any, so that upstream refuses every pod "
 			      "with a "
 			      "quota that requests some",
-			      resource_name(ids[i]));
+			      name);
 	}
 }
 
@@ -501,28 +483,24 @@ static void check_unreadable(struct lint *l)
 
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 		const struct unreadables *u = &l->view->cluster->sources[kinds[k]].unreadable;
-		struct about a = {object_kind_name(kinds[k]), NULL, NULL, NULL, NULL, 0, 0};
+		const char *kind = object_kind_name(kinds[k]);
 
-		for (uint32_t i = 0; i < u->count; i++) {
-			a.namespace = u->of[i].namespace;
-			a.name = u->of[i].name;
-			found(l, QUOTA_LINT_CODE_UNREADABLE, &a, "is left out: %s", u->of[i].why);
-		}
-		a.namespace = a.name = NULL;
+		for (uint32_t i = 0; i < u->count; i++)
+			found(l, QUOTA_LINT_CODE_UNREADABLE,
+			      (struct about){.kind = kind,
+					     .namespace = u->of[i].namespace,
+					     .name = u->of[i].name},
+			      "is left out: %s", u->of[i].why);
 		if (u->more)
-			found(l, QUOTA_LINT_CODE_UNREADABLE, &a,
+			found(l, QUOTA_LINT_CODE_UNREADABLE, (struct about){.kind = kind},
 			      "more are left out than the %u that are named", u->count);
 	}
 }
 
 /* --- pods that quotas do not see */
 
-static const enum resource_id seen_ids[] = {RESOURCE_CPU, RESOURCE_MEMORY};
-
-enum { SEEN = sizeof(seen_ids) / sizeof(seen_ids[0]) };
-
 struct unseen {
-	uint32_t pods, without[SEEN];
+	uint32_t pods, without[MAIN];
 };
 
 static void count_pod(const struct lint *l, const struct kube_pod *p, struct unseen *counts)
@@ -535,8 +513,8 @@ static void count_pod(const struct lint *l, const struct kube_pod *p, struct uns
 	if (at == quota_book_count(l->book))
 		return;
 	counts[at].pods++;
-	for (size_t i = 0; i < SEEN; i++)
-		counts[at].without[i] += kube_pod_requests(p)->of[seen_ids[i]] == 0;
+	for (size_t i = 0; i < MAIN; i++)
+		counts[at].without[i] += kube_pod_requests(p)->of[main_ids[i]] == 0;
 }
 
 static void count_pods(const struct lint *l, struct unseen *counts)
@@ -553,14 +531,14 @@ static void count_pods(const struct lint *l, struct unseen *counts)
 
 static void check_unseen(struct lint *l, const struct quota *q, const struct unseen *u)
 {
-	for (size_t i = 0; i < SEEN; i++) {
-		const char *name = resource_name(seen_ids[i]);
-		struct about a = {"ElasticQuota", q->namespace,	 q->name, NULL,
-				  name,		  u->without[i], u->pods};
+	for (size_t i = 0; i < MAIN; i++) {
+		const char *name = resource_name(main_ids[i]);
 
 		if (u->without[i] &&
-		    (resources_has(&q->min, seen_ids[i]) || resources_has(&q->max, seen_ids[i])))
-			found(l, QUOTA_LINT_CODE_NO_REQUESTS, &a,
+		    (resources_has(&q->min, main_ids[i]) || resources_has(&q->max, main_ids[i])))
+			found(l, QUOTA_LINT_CODE_NO_REQUESTS,
+			      (struct about){"ElasticQuota", q->namespace, q->name, NULL, name,
+					     u->without[i], u->pods},
 			      "%u of %u pods request no %s: what they use of it is in no quota",
 			      u->without[i], u->pods, name);
 	}

@@ -23,9 +23,8 @@ static int by_priority(const void *left, const void *right)
 {
 	const struct preempt_victim *a = left, *b = right;
 
-	if (a->priority != b->priority)
-		return a->priority > b->priority ? -1 : 1;
-	return object_compare(&a->pod->object, &b->pod->object);
+	return COMPARE(b->priority, a->priority)
+		       ?: object_compare(&a->pod->object, &b->pod->object);
 }
 
 static bool is_same(const struct preempt_offer *o, const struct preempt_candidate *c)

@@ -439,9 +439,9 @@ static void read_budget(struct preempt_run *r, uint32_t budget, const struct pre
 	int32_t left = b->pdb->disruptions_allowed, healthy = 0;
 	bool corrected = r->options->variant == QUOTA_CORRECTED;
 
-	for (uint32_t i = 0; corrected && i < space->pod_count; i++) {
-		const struct kube_pod *pod =
-			r->index->pods[r->index->by_space[space->first_pod + i]].pod;
+	for (uint32_t i = corrected ? space->first_pod : UINT32_MAX; i != UINT32_MAX;
+	     i = r->index->pods[i].next_of_space) {
+		const struct kube_pod *pod = r->index->pods[i].pod;
 
 		if (!pod->ready || pod->deletion_ns || preempt_is_disrupted(b, pod) ||
 		    !selector_matches(b->pdb->selector, &pod->template->labels))

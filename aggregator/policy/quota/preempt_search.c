@@ -165,7 +165,7 @@ static int by_number(const void *left, const void *right)
 {
 	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
 
-	return (a > b) - (a < b);
+	return COMPARE(a, b);
 }
 
 static bool is_of(const struct preempt_run *r, uint32_t candidate, const struct gang *g)
@@ -273,29 +273,6 @@ static bool keep_spare(struct attempt *a)
 	return false;
 }
 
-/* Counts budgets by rank. */
-static void reckon(const struct preempt_run *r, struct preempt_set *s)
-{
-	int32_t *left = NULL;
-
-	preempt_cost_start(&s->cost);
-	s->cost.loss = preempt_victims_loss(r, s->of, s->count);
-	s->cost.beyond = preempt_share_beyond(r, s->of, s->count);
-	for (uint32_t i = 0; i < s->count; i++) {
-		const struct preempt_victim_candidate *p = &r->candidates[s->of[i]];
-		const struct kube_pod *pod = preempt_run_pod(r, p)->pod;
-
-		if (p->match_count && !left) {
-			left = mem_zalloc(r->index->budget_count, sizeof(*left));
-			memcpy(left, r->budget_most, r->index->budget_count * sizeof(*left));
-		}
-		preempt_cost_add(&s->cost, pod->template->priority, pod->started_ns, p->use,
-				 preempt_run_exceeds(r, p, left), p->waste);
-		preempt_run_count(r, p, left, -1);
-	}
-	free(left);
-}
-
 /* Makes the sufficient set that is taken minimal and copies it. */
 static void settle(struct attempt *a, struct preempt_set *out)
 {
@@ -308,7 +285,7 @@ static void settle(struct attempt *a, struct preempt_set *out)
 	out->of = mem_zalloc((size_t)a->taken_count + 1, sizeof(*out->of));
 	if (a->taken)
 		memcpy(out->of, a->taken, a->taken_count * sizeof(*out->of));
-	reckon(a->run, out);
+	preempt_set_reckon(a->run, out);
 }
 
 /* --- a node by its own pods */
@@ -477,47 +454,32 @@ static bool visit(struct several *s, place_node n,
 }
 
 /* All nodes with room need the same victims elsewhere: the first node suffices. */
-static bool search_room(struct several *s)
+static void search_room(struct several *s)
 {
-	for (place_node n = 0; n < s->run->index->view->node_count; n++)
-		if (preempt_run_allows(s->run, n) && preempt_run_fits(s->run, n) == PLACE_FITS &&
-		    visit(s, n, try_several))
-			return true;
-	return false;
+	bool found = false;
+
+	for (place_node n = 0; !found && n < s->run->index->view->node_count; n++)
+		found = preempt_run_allows(s->run, n) &&
+			preempt_run_fits(s->run, n) == PLACE_FITS && visit(s, n, try_several);
 }
 
-static void search_several(struct preempt_run *r, struct preempt_set *best)
+static void search_several(struct several *s)
 {
+	struct preempt_run *r = s->run;
 	size_t nodes = r->index->view->node_count;
-	struct several s;
 
-	several_init(&s, r, best);
-	for (place_node n = 0; s.quotas_can_allow && n < nodes; n++) {
-		if (!s.scans)
+	for (place_node n = 0; s->quotas_can_allow && n < nodes; n++) {
+		if (!s->scans)
 			r->cut = true;
 		else if (preempt_run_allows(r, n))
-			visit(&s, n, try_several);
+			visit(s, n, try_several);
 	}
-	for (place_node n = 0; best->at == PLACE_NONE && n < nodes; n++)
+	for (place_node n = 0; s->best->at == PLACE_NONE && n < nodes; n++)
 		if (preempt_run_allows(r, n))
-			visit(&s, n, try_exactly);
-	free(s.all);
+			visit(s, n, try_exactly);
 }
 
 /* --- the cheapest of all */
-
-/* If only the quotas refuse: the cheapest victims of all nodes. */
-static void search_elsewhere(struct preempt_run *r, struct preempt_set *best)
-{
-	struct several s;
-
-	if (preempt_run_quotas_allow(r))
-		return;
-	several_init(&s, r, best);
-	if (s.quotas_can_allow)
-		search_room(&s);
-	free(s.all);
-}
 
 static bool starts(struct preempt_run *r, const struct preempt_set *s, place_node n)
 {
@@ -577,11 +539,13 @@ static void spare(struct preempt_run *r, struct preempt_set *s)
 	for (uint32_t i = 0; i < s->count; i++)
 		preempt_victims_put(r, s->of[i]);
 	place_revert(r->place, m);
-	reckon(r, s);
+	preempt_set_reckon(r, s);
 }
 
 void preempt_search(struct preempt_run *r, struct preempt_set *out)
 {
+	struct several s;
+
 	*out = (struct preempt_set){.at = PLACE_NONE};
 	for (place_node n = 0; n < r->index->view->node_count; n++) {
 		struct preempt_set set = {.at = PLACE_NONE};
@@ -589,10 +553,14 @@ void preempt_search(struct preempt_run *r, struct preempt_set *out)
 		if (preempt_run_allows(r, n) && preempt_search_node(r, n, &set))
 			keep_cheaper(out, &set);
 	}
-	if (r->candidate_count)
-		search_elsewhere(r, out);
-	if (out->at == PLACE_NONE && r->candidate_count)
-		search_several(r, out);
+	if (r->candidate_count && (out->at == PLACE_NONE || !preempt_run_quotas_allow(r))) {
+		several_init(&s, r, out);
+		if (s.quotas_can_allow && !preempt_run_quotas_allow(r))
+			search_room(&s);
+		if (out->at == PLACE_NONE)
+			search_several(&s);
+		free(s.all);
+	}
 	if (out->at != PLACE_NONE)
 		spare(r, out);
 }

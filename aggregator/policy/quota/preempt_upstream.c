@@ -35,13 +35,9 @@ static int importance(const struct preempt_run *r, const struct preempt_victim_c
 		      const struct preempt_victim_candidate *b)
 {
 	const struct kube_pod *p = preempt_run_pod(r, a)->pod, *q = preempt_run_pod(r, b)->pod;
-	int order = (p->template->priority > q->template->priority) -
-		    (p->template->priority < q->template->priority);
 
-	if (!order)
-		order = (preempt_started(p) < preempt_started(q)) -
-			(preempt_started(p) > preempt_started(q));
-	return order;
+	return COMPARE(p->template->priority, q->template->priority)
+		       ?: COMPARE(preempt_started(q), preempt_started(p));
 }
 
 /* A stable sort; nodes have few pods. */
@@ -225,7 +221,6 @@ bool preempt_upstream_node(struct preempt_run *r, place_node n, struct preempt_c
 
 void preempt_upstream_candidates(struct preempt_run *r, struct preempt_candidates *out)
 {
-
 	*out = (struct preempt_candidates){0};
 	for (place_node n = 0; n < r->index->view->node_count; n++) {
 		struct preempt_candidate one;

@@ -149,58 +149,6 @@ static bool goes_below_min(const struct preempt_run *r, const struct preempt_pod
 	return false;
 }
 
-/* How much of its min of the resource the quota does not use, in mins. */
-static double missing(const struct quota_row *row, quota_amount used)
-{
-	return used < row->min ? (double)(row->min - used) / (double)row->min : 0;
-}
-
-/* Taken pods count as if they were there. */
-static double loss_of_row(const struct preempt_run *r, const uint32_t *set, uint32_t count,
-			  uint32_t space, const struct quota_row *row)
-{
-	quota_amount used = row->used, going = 0;
-
-	for (uint32_t i = 0; i < count; i++) {
-		const struct preempt_victim_candidate *p = &r->candidates[set[i]];
-		const struct preempt_pod *pod = preempt_run_pod(r, p);
-		int64_t share =
-			pod->space == space
-				? quota_amount_of_pod(kube_pod_requests(pod->pod), row->name)
-				: 0;
-
-		going += share;
-		used += p->taken ? share : 0;
-	}
-	return missing(row, used - going) - missing(row, used);
-}
-
-bool preempt_victims_is_first(const struct preempt_run *r, const uint32_t *set, uint32_t at)
-{
-	uint32_t space = preempt_run_pod(r, &r->candidates[set[at]])->space, k = 0;
-
-	while (preempt_run_pod(r, &r->candidates[set[k]])->space != space)
-		k++;
-	return k == at;
-}
-
-double preempt_victims_loss(const struct preempt_run *r, const uint32_t *set, uint32_t count)
-{
-	double loss = 0;
-
-	for (uint32_t i = 0; r->rule == PREEMPT_BORROWED && i < count; i++) {
-		uint32_t space = preempt_run_pod(r, &r->candidates[set[i]])->space;
-		const struct quota_entry *e = r->quotas[space].entry;
-
-		if (!e || !preempt_victims_is_first(r, set, i))
-			continue;
-		for (size_t at = 0; at < e->rows.count; at++)
-			if (e->rows.of[at].in_min && e->rows.of[at].min > 0)
-				loss += loss_of_row(r, set, count, space, &e->rows.of[at]);
-	}
-	return loss;
-}
-
 /* Whether its quota uses more than its min of a resource at stake that the pod requests. */
 static bool is_borrower(const struct preempt_run *r, const struct preempt_pod *p)
 {
@@ -355,36 +303,22 @@ struct ranked {
 	struct preempt_victim_candidate candidate;
 };
 
-static int compare_time(int64_t a, int64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 static int by_rank(const void *left, const void *right)
 {
 	const struct ranked *l = left, *k = right;
 	const struct preempt_victim_candidate *a = &l->candidate, *b = &k->candidate;
-	int order = (int)a->over_budget - (int)b->over_budget;
 
-	if (!order)
-		order = (int)b->preferred - (int)a->preferred;
-	if (!order)
-		order = (a->loss > b->loss) - (a->loss < b->loss);
-	if (!order)
-		order = (a->over_share < b->over_share) - (a->over_share > b->over_share);
-	if (!order)
-		order = (l->priority > k->priority) - (l->priority < k->priority);
-	if (!order)
-		order = (int)a->use - (int)b->use;
-	if (!order)
-		order = (a->fall > b->fall) - (a->fall < b->fall);
-	if (!order)
-		order = compare_time(k->started_ns, l->started_ns);
-	if (!order)
-		order = (a->waste > b->waste) - (a->waste < b->waste);
-	return order ? order
-		     : object_compare(&preempt_run_pod(l->run, a)->pod->object,
-				      &preempt_run_pod(l->run, b)->pod->object);
+	return COMPARE(a->over_budget, b->over_budget)
+		?: COMPARE(b->preferred, a->preferred)
+		?: COMPARE(a->loss, b->loss)
+		?: COMPARE(b->over_share, a->over_share)
+		?: COMPARE(l->priority, k->priority)
+		?: COMPARE(a->use, b->use)
+		?: COMPARE(a->fall, b->fall)
+		?: COMPARE(k->started_ns, l->started_ns)
+		?: COMPARE(a->waste, b->waste)
+		?: object_compare(&preempt_run_pod(l->run, a)->pod->object,
+				  &preempt_run_pod(l->run, b)->pod->object);
 }
 
 static void sort(struct preempt_run *r)
@@ -576,7 +510,7 @@ static void collect(struct preempt_run *r, uint32_t i)
 		preempt_has_uid(r->ask->preferred, r->ask->preferred_count, pod->pod->object.uid);
 	r->candidates = array_grow(r->candidates, r->candidate_count, sizeof(*r->candidates));
 	r->candidates[r->candidate_count] = p;
-	r->candidates[r->candidate_count].loss = preempt_victims_loss(r, &r->candidate_count, 1);
+	r->candidates[r->candidate_count].loss = preempt_loss(r, &r->candidate_count, 1);
 	r->candidate_count++;
 	r->nodes[pod->node].eligible++;
 }

@@ -33,9 +33,7 @@ static int by_rest(const void *a, const void *b)
 {
 	const struct quota_slice *x = a, *y = b;
 
-	if (x->rest != y->rest)
-		return x->rest > y->rest ? -1 : 1;
-	return x->at < y->at ? -1 : x->at > y->at;
+	return COMPARE(y->rest, x->rest) ?: COMPARE(x->at, y->at);
 }
 
 void quota_apportion(int64_t total, struct quota_slice *slices, size_t count)

@@ -346,10 +346,8 @@ static int compare_entries(const void *left, const void *right)
 {
 	const struct reservation *a = *(const struct reservation *const *)left;
 	const struct reservation *b = *(const struct reservation *const *)right;
-	int order = strcmp(a->namespace, b->namespace);
 
-	order = order ? order : strcmp(a->name, b->name);
-	return order ? order : strcmp(a->uid, b->uid);
+	return strcmp(a->namespace, b->namespace) ?: strcmp(a->name, b->name) ?: strcmp(a->uid, b->uid);
 }
 
 /*
