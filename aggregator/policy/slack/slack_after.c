@@ -72,7 +72,7 @@ static void make_target(const struct slack_basis *b, const place_node *gone, siz
 	free(nodes);
 }
 
-/* As slack_guard_ask(): evenkeel's own filters never move a placed placeholder. */
+/* As ask() of slack_verify.c: evenkeel's own filters never move a placed placeholder. */
 static bool may_stand(struct place *p, place_pod pod, place_node n)
 {
 	enum place_filter f = place_check(p, pod, n);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/arith.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 
@@ -35,12 +36,9 @@ static int compare(const void *left, const void *right)
 {
 	const struct slack_arrival *a = left, *b = right;
 
-	if (a->span != b->span)
-		return a->span < b->span ? -1 : 1;
-	if (a->shape.cpu_milli != b->shape.cpu_milli)
-		return a->shape.cpu_milli < b->shape.cpu_milli ? -1 : 1;
-	return (a->shape.mem_bytes > b->shape.mem_bytes) -
-	       (a->shape.mem_bytes < b->shape.mem_bytes);
+	return COMPARE(a->span, b->span)
+		?: COMPARE(a->shape.cpu_milli, b->shape.cpu_milli)
+		?: COMPARE(a->shape.mem_bytes, b->shape.mem_bytes);
 }
 
 void slack_arrivals_begin(struct slack_arrivals *a, int64_t now_ns)

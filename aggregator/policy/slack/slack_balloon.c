@@ -96,8 +96,7 @@ static void free_names(struct named *all)
 static void count_balloon(struct slack_run *r, struct named *classes, const struct kube_pod *pod,
 			  struct slack_amount *of_units)
 {
-	const struct resources *asks = kube_pod_requests(pod);
-	const struct slack_amount holds = {asks->of[RESOURCE_CPU], asks->of[RESOURCE_MEMORY]};
+	const struct slack_amount holds = slack_amount_of(kube_pod_requests(pod));
 	char *name = mem_printf("%s/%s", pod->object.namespace,
 				labels_find(&pod->template->labels, SLACK_CLASS_LABEL));
 	struct slack_entry *e;
@@ -123,12 +122,11 @@ void slack_count_balloons(struct slack_run *r)
 	struct named *classes = name_classes(r);
 	struct slack_amount of_units = {0, 0};
 
-	for (size_t n = 0; n < r->survey.count; n++) {
-		const struct slack_seen *seen = &r->state->seen[n];
+	for (size_t i = 0; i < r->survey.balloon_count; i++) {
+		const struct slack_balloon *b = &r->survey.balloons[i];
 
-		for (size_t i = 0; r->survey.counts[n] && i < seen->balloon_count; i++)
-			if (!seen->balloons[i]->deletion_ns)
-				count_balloon(r, classes, seen->balloons[i], &of_units);
+		if (r->survey.counts[b->node] && !b->pod->deletion_ns)
+			count_balloon(r, classes, b->pod, &of_units);
 	}
 	free_names(classes);
 	r->result->basis->of_balloons = of_units;
@@ -153,15 +151,11 @@ uint32_t slack_surplus(const struct slack_run *r, uint32_t class)
 
 void slack_take_balloons(struct slack_run *r)
 {
-	for (size_t n = 0; n < r->survey.count; n++) {
-		const struct slack_seen *seen = &r->state->seen[n];
+	for (size_t i = 0; i < r->survey.balloon_count; i++) {
+		const struct object *o = &r->survey.balloons[i].pod->object;
+		place_pod pod = place_find_pod(r->place, o->namespace, o->name);
 
-		for (size_t i = 0; i < seen->balloon_count; i++) {
-			const struct object *o = &seen->balloons[i]->object;
-			place_pod pod = place_find_pod(r->place, o->namespace, o->name);
-
-			if (pod != PLACE_NONE && place_where(r->place, pod) != PLACE_NONE)
-				place_take(r->place, pod);
-		}
+		if (pod != PLACE_NONE && place_where(r->place, pod) != PLACE_NONE)
+			place_take(r->place, pod);
 	}
 }

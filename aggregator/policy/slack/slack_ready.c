@@ -231,14 +231,11 @@ struct packing {
 static int compare_types(const void *left, const void *right)
 {
 	const struct type *a = left, *b = right;
-	int name;
 
-	if (a->gives.cpu_milli != b->gives.cpu_milli)
-		return a->gives.cpu_milli < b->gives.cpu_milli ? -1 : 1;
-	if (a->gives.mem_bytes != b->gives.mem_bytes)
-		return a->gives.mem_bytes < b->gives.mem_bytes ? -1 : 1;
-	name = strcmp(a->instance_type, b->instance_type);
-	return name ? name : (a->like > b->like) - (a->like < b->like);
+	return COMPARE(a->gives.cpu_milli, b->gives.cpu_milli)
+		?: COMPARE(a->gives.mem_bytes, b->gives.mem_bytes)
+		?: strcmp(a->instance_type, b->instance_type)
+		?: COMPARE(a->like, b->like);
 }
 
 /*

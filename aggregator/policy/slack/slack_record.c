@@ -210,7 +210,7 @@ static int read_pod(struct slack_pattern *p, cJSON *pod, struct error *error)
 	}
 	made.record = (struct kube_pod *)o;
 	asks = &made.record->template->sums.requests;
-	made.shape = (struct slack_amount){asks->of[RESOURCE_CPU], asks->of[RESOURCE_MEMORY]};
+	made.shape = slack_amount_of(asks);
 	made.other_resources = asks->extended_count || asks->of[RESOURCE_EPHEMERAL_STORAGE];
 	made.signature = signature_of(spec);
 	read_minding(&made, spec);

@@ -17,10 +17,9 @@
 
 struct slack_state *slack_state_new(void)
 {
-	static const struct slack_amount nothing = {0, 0};
 	struct slack_state *s = mem_zalloc(1, sizeof(*s));
 
-	slack_pattern_of_shape(&s->plain, "plain", &nothing);
+	slack_pattern_of_shape(&s->plain, "plain", &(struct slack_amount){0, 0});
 	return s;
 }
 
@@ -63,7 +62,6 @@ void slack_state_free(struct slack_state *s)
 	HASH_RELEASE (s->entries, e, next)
 		free_entry(e);
 	slack_pattern_fini(&s->plain);
-	slack_seen_fini(s);
 	slack_arrivals_fini(&s->arrivals);
 	free(s);
 }

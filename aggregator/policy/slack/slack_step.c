@@ -111,8 +111,7 @@ void slack_result_fini(struct slack_result *r)
 
 static void meet_arrival(struct slack_arrivals *a, const struct kube_pod *pod)
 {
-	const struct resources *asks = &pod->template->sums.requests;
-	struct slack_amount shape = {asks->of[RESOURCE_CPU], asks->of[RESOURCE_MEMORY]};
+	struct slack_amount shape = slack_amount_of(&pod->template->sums.requests);
 
 	if (!slack_is_of_node(pod) && !slack_is_balloon(pod))
 		slack_arrivals_add(a, pod->created_ns, &shape);
@@ -128,13 +127,11 @@ static void meet_arrivals(struct slack_run *r)
 		slack_arrivals_init(a, r->options->node_start_ns, r->options->arrivals_keep_ns);
 	}
 	slack_arrivals_begin(a, r->now_ns);
-	for (size_t n = 0; n < r->state->seen_count; n++) {
-		const struct slack_seen *seen = &r->state->seen[n];
+	for (size_t n = 0; n < r->view->node_count; n++) {
+		const struct model_node *model = r->view->nodes[n]->model;
 
-		if (seen->newest_ns <= a->seen_ns)
-			continue;
-		for (size_t i = 0; i < seen->model->pod_count; i++)
-			meet_arrival(a, seen->model->pods[i]);
+		for (size_t i = 0; model && i < model->pod_count; i++)
+			meet_arrival(a, model->pods[i]);
 	}
 	for (size_t i = 0; pending && i < pending->count; i++)
 		meet_arrival(a, (const struct kube_pod *)pending->of[i]);
@@ -304,16 +301,16 @@ static void leave_classes(struct slack_run *r)
 
 	HASH_ITER(hh, r->state->entries, e, next)
 	{
-		struct slack_move move = {.cause = SLACK_CLASS_LEFT};
+		const char *class;
 
 		if (e->found)
 			continue;
-		move.class = slack_result_name(r->result, e->key);
-		for (size_t i = 0; i < e->standing_count; i++) {
-			move.from = slack_result_name(r->result, e->standing[i].node);
+		class = slack_result_name(r->result, e->key);
+		for (size_t i = 0; i < e->standing_count; i++)
 			for (uint32_t k = 0; k < e->standing[i].count; k++)
-				slack_add_move(r, &move);
-		}
+				slack_add_move(r, SLACK_CLASS_LEFT, class,
+					       slack_result_name(r->result, e->standing[i].node),
+					       NULL);
 		slack_state_remove(r->state, e);
 	}
 }
@@ -368,7 +365,7 @@ static void report_class(struct slack_run *r, uint32_t class)
 	out->target = e->target;
 	out->wanted = e->wanted;
 	out->lower_ns = e->lower_since_ns ? e->lower_since_ns + r->options->unneeded_ns : 0;
-	out->balloons = r->classes[class]->balloons;
+	out->balloons = e->balloons;
 	out->unplaced = slack_missing(r, class);
 	out->placed = e->wanted - out->unplaced;
 	out->fits_no_node = e->fits_no_node;
@@ -378,11 +375,7 @@ static int compare_placed(const void *left, const void *right)
 {
 	const struct slack_placed *a = left, *b = right;
 
-	if (a->node != b->node)
-		return a->node < b->node ? -1 : 1;
-	if (a->class != b->class)
-		return a->class < b->class ? -1 : 1;
-	return (a->pod > b->pod) - (a->pod < b->pod);
+	return COMPARE(a->node, b->node) ?: COMPARE(a->class, b->class) ?: COMPARE(a->pod, b->pod);
 }
 
 static void report_placed(struct slack_run *r)
@@ -423,9 +416,9 @@ static void run_fini(struct slack_run *r)
 /* False: the time limit was reached, and the step leaves no trace. */
 static bool run_step(struct slack_run *r)
 {
-	struct slack_search *search = slack_search_new(r->state, r->view);
+	struct slack_search *search = slack_search_new(r->view);
 
-	slack_survey_init(&r->survey, r->state, r->place, r->view, r->now_ns, r->options);
+	slack_survey_init(r, search);
 	find_targets(r, search);
 	leave_classes(r);
 	list_classes(r);

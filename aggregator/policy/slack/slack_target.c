@@ -290,9 +290,7 @@ static int compare_shapes(const void *left, const void *right)
 {
 	const struct slack_amount *a = left, *b = right;
 
-	if (a->cpu_milli != b->cpu_milli)
-		return a->cpu_milli < b->cpu_milli ? -1 : 1;
-	return (a->mem_bytes < b->mem_bytes) - (a->mem_bytes > b->mem_bytes);
+	return COMPARE(a->cpu_milli, b->cpu_milli) ?: COMPARE(b->mem_bytes, a->mem_bytes);
 }
 
 /*
@@ -326,8 +324,7 @@ static size_t join_neighbours(const struct slack_target_input *in, struct slack_
 		struct slack_amount join = front[i];
 
 		if (kept > 0) {
-			join.cpu_milli = int_max(join.cpu_milli, front[kept - 1].cpu_milli);
-			join.mem_bytes = int_max(join.mem_bytes, front[kept - 1].mem_bytes);
+			slack_amount_max(&join, &front[kept - 1]);
 			if (some_node_holds(in, &join)) {
 				front[kept - 1] = join;
 				continue;

@@ -183,7 +183,7 @@ static bool is_better(const struct group *g, const struct kube_pod *a, const str
 	return strcmp(a->object.name, b->object.name) < 0;
 }
 
-static void meet_pod(struct slack_search *s, const struct kube_pod *pod)
+void slack_search_meet(struct slack_search *s, const struct kube_pod *pod)
 {
 	const struct pod_template *t = pod->template;
 	struct controller *c = NULL;
@@ -203,33 +203,6 @@ static void meet_pod(struct slack_search *s, const struct kube_pod *pod)
 	g->pods++;
 	if (!g->newest || is_better(g, pod, g->newest))
 		g->newest = pod;
-}
-
-/* Whether its controller or its own template is annotated. */
-static bool asks(void *context, const struct kube_pod *pod)
-{
-	const struct slack_search *s = context;
-	const struct pod_template *t = pod->template;
-	struct controller *c = NULL;
-
-	if (s->controllers && *t->owner.uid)
-		HASH_FIND_STR(s->controllers, t->owner.uid, c);
-	return c || labels_find(&t->annotations, SLACK_ANNOTATION);
-}
-
-static void find_pods(struct slack_search *s, const struct slack_state *state)
-{
-	const struct object_table *pending = s->view->cluster->tables[OBJECT_POD];
-
-	for (size_t n = 0; n < state->seen_count; n++)
-		for (size_t i = 0; i < state->seen[n].asking_count; i++)
-			meet_pod(s, state->seen[n].asking[i]);
-	for (size_t i = 0; i < pending->count; i++) {
-		const struct kube_pod *pod = (const struct kube_pod *)pending->of[i];
-
-		if (kube_pod_is_active(pod))
-			meet_pod(s, pod);
-	}
 }
 
 /* --- targets */
@@ -441,17 +414,7 @@ static void free_search(struct slack_search *s)
 	free(s);
 }
 
-/* Of the set of uids, in any order. */
-static uint64_t fingerprint(const struct slack_search *s)
-{
-	uint64_t sum = 0;
-
-	for (const struct controller *c = s->controllers; c; c = c->hh.next)
-		sum += hash_bytes(HASH_BEGIN, c->uid, strlen(c->uid));
-	return sum;
-}
-
-struct slack_search *slack_search_new(struct slack_state *state, const struct view *v)
+struct slack_search *slack_search_new(const struct view *v)
 {
 	struct slack_search *s = mem_zalloc(1, sizeof(*s));
 
@@ -460,16 +423,21 @@ struct slack_search *slack_search_new(struct slack_state *state, const struct vi
 		find_controllers(s, false);
 		find_controllers(s, true);
 	}
-	slack_seen_follow(state, v, fingerprint(s), asks, s);
 	return s;
 }
 
 void slack_wanted_find(struct slack_run *r, struct slack_search *search,
 		       struct slack_shared *shared)
 {
+	const struct object_table *pending = view_table(r->view, OBJECT_POD);
+
 	*shared = (struct slack_shared){0};
-	if (r->view->cluster)
-		find_pods(search, r->state);
+	for (size_t i = 0; pending && i < pending->count; i++) {
+		const struct kube_pod *pod = (const struct kube_pod *)pending->of[i];
+
+		if (kube_pod_is_active(pod))
+			slack_search_meet(search, pod);
+	}
 	HASH_SORT(search->groups, compare_groups);
 	for (const struct group *g = search->groups; g; g = g->hh.next)
 		conclude(r, g, shared);
