@@ -19,25 +19,22 @@
 /*
  * --- the cache of books
  *
- * A few entries under one lock, which is held for choosing an entry only. The book that was used
- * last is taken first, as it needs the smallest update. A book without a free entry is freed when
- * it is given back. A new book of 1000 quotas takes 3.4 ms, an update 0.02 ms after a reservation
- * and 0.4 ms after a publication.
+ * A few books under one lock. The book that was given back last is taken first, as it needs the smallest
+ * update. A new book of 1000 quotas takes 3.4 ms, an update 0.02 ms after a reservation and 0.4 ms
+ * after a publication.
  */
 
 #define IDLE_NS (10 * NS_PER_SEC)
-
-struct cached {
-	struct quota_book *book; /* owned; NULL: none, or it is taken */
-	int64_t given_ns; /* when its last user took it */
-};
 
 struct quota_book_cache {
 	const struct quota_options *options; /* fixed after start; borrowed */
 	pthread_mutex_t lock;
 	/* under lock */
-	struct cached entries[QUOTA_BOOK_CACHE_MAX];
-	int64_t newest_ns; /* when one was taken last */
+	size_t count;
+	struct cached {
+		struct quota_book *book; /* owned */
+		int64_t given_ns; /* when its last user took it */
+	} entries[QUOTA_BOOK_CACHE_MAX];
 };
 
 struct quota_book_cache *quota_book_cache_new(const struct quota_options *o)
@@ -53,28 +50,9 @@ void quota_book_cache_free(struct quota_book_cache *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX; i++)
-		quota_book_free(s->entries[i].book);
+	quota_book_cache_tidy(s, INT64_MAX);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
-}
-
-static struct quota_book *take_newest(struct quota_book_cache *s, int64_t now_ns)
-{
-	struct cached *best = NULL;
-	struct quota_book *b = NULL;
-
-	pthread_mutex_lock(&s->lock);
-	for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX; i++)
-		if (s->entries[i].book && (!best || s->entries[i].given_ns > best->given_ns))
-			best = &s->entries[i];
-	if (best) {
-		b = best->book;
-		best->book = NULL;
-	}
-	s->newest_ns = now_ns;
-	pthread_mutex_unlock(&s->lock);
-	return b;
 }
 
 /*
@@ -84,11 +62,15 @@ static struct quota_book *take_newest(struct quota_book_cache *s, int64_t now_ns
  */
 static struct quota_book *take_book(struct quota_book_cache *s, struct view *v,
 				    struct reservations_copy *reservations,
-				    const struct quota_options *o, int64_t now_ns)
+				    const struct quota_options *o)
 {
-	bool fits = s && o->variant == s->options->variant;
-	struct quota_book *b = fits ? take_newest(s, now_ns) : NULL;
+	struct quota_book *b = NULL;
 
+	if (s && o->variant == s->options->variant) {
+		pthread_mutex_lock(&s->lock);
+		b = s->count ? s->entries[--s->count].book : NULL;
+		pthread_mutex_unlock(&s->lock);
+	}
 	if (b && quota_book_update(b, v, reservations))
 		return b;
 	quota_book_free(b);
@@ -96,14 +78,12 @@ static struct quota_book *take_book(struct quota_book_cache *s, struct view *v,
 }
 
 /* The book is as it was taken: the caller subtracted what it added. */
-static void give_book(struct quota_book_cache *s, struct quota_book *b)
+static void give_book(struct quota_book_cache *s, struct quota_book *b, int64_t now_ns)
 {
 	if (s && b && quota_book_variant(b) == s->options->variant) {
 		pthread_mutex_lock(&s->lock);
-		for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX && b; i++) {
-			if (s->entries[i].book)
-				continue;
-			s->entries[i] = (struct cached){b, s->newest_ns};
+		if (s->count < QUOTA_BOOK_CACHE_MAX) {
+			s->entries[s->count++] = (struct cached){b, now_ns};
 			b = NULL;
 		}
 		pthread_mutex_unlock(&s->lock);
@@ -113,20 +93,18 @@ static void give_book(struct quota_book_cache *s, struct quota_book *b)
 
 void quota_book_cache_tidy(struct quota_book_cache *s, int64_t now_ns)
 {
-	struct quota_book *idle[QUOTA_BOOK_CACHE_MAX] = {NULL};
+	size_t kept = 0;
 
 	if (!s)
 		return;
 	pthread_mutex_lock(&s->lock);
-	for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX; i++) {
+	for (size_t i = 0; i < s->count; i++)
 		if (now_ns - s->entries[i].given_ns <= IDLE_NS)
-			continue;
-		idle[i] = s->entries[i].book;
-		s->entries[i].book = NULL;
-	}
+			s->entries[kept++] = s->entries[i];
+		else
+			quota_book_free(s->entries[i].book);
+	s->count = kept;
 	pthread_mutex_unlock(&s->lock);
-	for (size_t i = 0; i < QUOTA_BOOK_CACHE_MAX; i++)
-		quota_book_free(idle[i]);
 }
 
 /* --- reservations */
@@ -178,7 +156,7 @@ static void fill(struct quota_session *s, struct reservations_copy *reservations
 {
 	s->reservations = reservations;
 	s->view = v;
-	s->book = take_book(s->cache, v, reservations, &s->options, s->now_ns);
+	s->book = take_book(s->cache, v, reservations, &s->options);
 	find_nominated(s);
 }
 
@@ -239,7 +217,7 @@ bool quota_session_read(struct quota_session *s, struct pod_body *body,
 
 void quota_session_close(struct quota_session *s)
 {
-	give_book(s->cache, s->book);
+	give_book(s->cache, s->book, s->now_ns);
 	view_drop(s->view);
 	if (s->owns_reservations)
 		reservations_copy_drop(s->reservations);

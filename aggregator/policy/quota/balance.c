@@ -27,25 +27,14 @@ static void add_named(struct resources *to, const char *name, quota_amount amoun
 
 /* --- amounts */
 
-void quota_each_told(const struct quota *q, const struct quota_balance *b, quota_visit *call,
-		     void *context)
+/* All names of min and max. */
+static struct resources named_by(const struct quota *q)
 {
-	struct resources both;
-	const char *name;
-	int64_t amount;
+	struct resources named;
 
-	resources_copy(&both, &q->min);
-	resources_max(&both, &q->max);
-	if (b)
-		resources_max(&both, &b->guaranteed);
-	for (size_t at = 0; resources_next(&both, &at, &name, &amount);)
-		call(q, name, context);
-	resources_fini(&both);
-}
-
-static void add_pending(const struct quota *q, const char *name, void *context)
-{
-	add_named(context, name, resources_amount(&q->pending, name));
+	resources_copy(&named, &q->min);
+	resources_max(&named, &q->max);
+	return named;
 }
 
 /* `pending` has the names of all quotas. */
@@ -56,8 +45,14 @@ void quota_balances_of(const struct quota_book *b, struct quota_balances *out)
 	int64_t amount;
 
 	*out = (struct quota_balances){0};
-	for (size_t i = 0; i < count; i++)
-		quota_each_told(quota_book_at(b, i), NULL, add_pending, &out->pending);
+	for (size_t i = 0; i < count; i++) {
+		const struct quota *q = quota_book_at(b, i);
+		struct resources named = named_by(q);
+
+		for (size_t at = 0; resources_next(&named, &at, &name, &amount);)
+			add_named(&out->pending, name, resources_amount(&q->pending, name));
+		resources_fini(&named);
+	}
 	out->of = mem_zalloc(QUOTA_BALANCES_MAX, sizeof(*out->of));
 	for (size_t at = 0; out->count < QUOTA_BALANCES_MAX &&
 			    resources_next(&out->pending, &at, &name, &amount);) {
@@ -178,6 +173,8 @@ void quota_balance_of(const struct quota_book *b, size_t i, const struct quota_b
 		resources_set_named(&out->lent, row->resource, row->of[i].lent);
 		resources_set_named(&out->fair, row->resource, row->of[i].fair);
 	}
+	out->told = named_by(quota_book_at(b, i));
+	resources_max(&out->told, &out->guaranteed);
 	judge_pending(b, i, all, out);
 }
 
@@ -190,6 +187,7 @@ void quota_balance_fini(struct quota_balance *b)
 	resources_fini(&b->held);
 	resources_fini(&b->starved);
 	resources_fini(&b->waiting);
+	resources_fini(&b->told);
 }
 
 /* --- states */

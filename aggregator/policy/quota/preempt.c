@@ -43,8 +43,8 @@ void preempt_candidates_fini(struct preempt_candidates *c)
 	*c = (struct preempt_candidates){0};
 }
 
-void preempt_victim_of(const struct preempt_run *r, const struct preempt_victim_candidate *p,
-		       struct preempt_victim *out)
+void preempt_victim_take(struct preempt_run *r, struct preempt_victim_candidate *p, bool violates,
+			 struct preempt_victim *out)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
 
@@ -55,16 +55,19 @@ void preempt_victim_of(const struct preempt_run *r, const struct preempt_victim_
 							: "",
 				       .priority = pod->pod->template->priority,
 				       .started_ns = pod->pod->started_ns,
+				       .violates_pdb = violates,
+				       .falls = gangs_fallen(r->gangs, pod->pod) != NULL,
 				       .use = p->use,
-				       .use_share = p->share};
+				       .use_share = p->share,
+				       .why = preempt_tell_victim(r, p, violates)};
+	preempt_run_take(r, p);
 }
 
 /* Each description says whether the victim's group falls with the whole set. */
 static void mark_gone(struct preempt_run *r, const struct preempt_set *s, bool gone)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
-		const struct kube_pod *const *pod =
-			&preempt_run_pod(r, &r->candidates[s->of[i]])->pod;
+		const struct kube_pod *const *pod = &preempt_pod_of(r, s->of[i])->pod;
 		const struct kube_pod **leave = NULL;
 
 		if (gone)
@@ -88,14 +91,10 @@ void preempt_candidate_of_set(struct preempt_run *r, const struct preempt_set *s
 	mark_gone(r, s, true);
 	for (uint32_t i = 0; i < s->count; i++) {
 		struct preempt_victim_candidate *p = &r->candidates[s->of[i]];
-		struct preempt_victim *v = &out->victims[i];
+		bool violates = preempt_run_exceeds(r, p, r->budget_left);
 
-		preempt_victim_of(r, p, v);
-		v->violates_pdb = preempt_run_exceeds(r, p, r->budget_left);
-		v->falls = gangs_fallen(r->gangs, v->pod) != NULL;
-		v->why = preempt_tell_victim(r, p, v->violates_pdb);
-		out->violations += v->violates_pdb;
-		preempt_run_take(r, p);
+		preempt_victim_take(r, p, violates, &out->victims[i]);
+		out->violations += violates;
 	}
 	for (uint32_t i = 0; i < s->count; i++)
 		preempt_run_put(r, &r->candidates[s->of[i]]);
@@ -272,7 +271,7 @@ static bool plan_upstream(struct preempt_run *r, struct preempt_plan *plan)
 static void make_plan(struct preempt_run *r, struct preempt_plan *plan)
 {
 	plan->verdict = PREEMPT_IMPOSSIBLE;
-	preempt_run_admit(r, &plan->admission);
+	quota_admit(r->book, &r->question, &plan->admission);
 	preempt_tell_ask(r, &plan->admission, &plan->narration);
 	if (finds_room(r, plan, PREEMPT_NOT_NEEDED))
 		return;

@@ -124,9 +124,9 @@ static double loss_of_row(const struct preempt_run *r, const uint32_t *set, uint
 /* Whether no pod before set[at] is of its namespace. */
 static bool is_first(const struct preempt_run *r, const uint32_t *set, uint32_t at)
 {
-	uint32_t space = preempt_run_pod(r, &r->candidates[set[at]])->space, k = 0;
+	uint32_t space = preempt_pod_of(r, set[at])->space, k = 0;
 
-	while (preempt_run_pod(r, &r->candidates[set[k]])->space != space)
+	while (preempt_pod_of(r, set[k])->space != space)
 		k++;
 	return k == at;
 }
@@ -136,7 +136,7 @@ double preempt_loss(const struct preempt_run *r, const uint32_t *set, uint32_t c
 	double loss = 0;
 
 	for (uint32_t i = 0; r->rule == PREEMPT_BORROWED && i < count; i++) {
-		uint32_t space = preempt_run_pod(r, &r->candidates[set[i]])->space;
+		uint32_t space = preempt_pod_of(r, set[i])->space;
 		const struct quota_entry *e = r->quotas[space].entry;
 
 		if (!e || !is_first(r, set, i))
@@ -236,7 +236,7 @@ static double beyond_of_space(const struct preempt_run *r, const uint32_t *set, 
 		double freed = 0;
 
 		for (uint32_t k = 0; k < count; k++) {
-			const struct preempt_pod *p = preempt_run_pod(r, &r->candidates[set[k]]);
+			const struct preempt_pod *p = preempt_pod_of(r, set[k]);
 
 			freed += p->space == space ? freed_by(r, p, i) : 0;
 		}
@@ -254,9 +254,7 @@ static double beyond_of(const struct preempt_run *r, const uint32_t *set, uint32
 
 	for (uint32_t i = 0; r->rule == PREEMPT_BORROWED && i < count; i++)
 		if (is_first(r, set, i))
-			beyond +=
-				beyond_of_space(r, set, count,
-						preempt_run_pod(r, &r->candidates[set[i]])->space);
+			beyond += beyond_of_space(r, set, count, preempt_pod_of(r, set[i])->space);
 	return beyond;
 }
 

@@ -177,16 +177,25 @@ void preempt_run_leave(struct preempt_run *r);
 void preempt_run_stay(struct preempt_run *r);
 /* Whether the uid is among them. */
 bool preempt_has_uid(const char *const *uids, size_t count, const char *uid);
-bool preempt_run_is_going(const struct preempt_run *r, const struct kube_pod *pod);
+/* Of a struct preempt_run. */
+bool preempt_run_is_going(const void *run, const struct kube_pod *pod);
 /* Whether the quotas allow the pod in the present state of the run. */
 bool preempt_run_quotas_allow(const struct preempt_run *r);
-/* The answer of the quotas, with words and numbers. */
-void preempt_run_admit(const struct preempt_run *r, struct quota_verdict *v);
 /* Whether the pod fits with and without the nominated pods there. */
 enum place_filter preempt_run_fits(struct preempt_run *r, place_node n);
 bool preempt_run_allows(const struct preempt_run *r, place_node n);
-const struct preempt_pod *preempt_run_pod(const struct preempt_run *r,
-					  const struct preempt_victim_candidate *p);
+static inline const struct preempt_pod *preempt_run_pod(const struct preempt_run *r,
+							const struct preempt_victim_candidate *p)
+{
+	return &r->index->pods[p->pod];
+}
+
+static inline const struct preempt_pod *preempt_pod_of(const struct preempt_run *r,
+						       uint32_t candidate)
+{
+	return preempt_run_pod(r, &r->candidates[candidate]);
+}
+
 /* Takes the pod from its node and its quota, and back. Budgets and windows count it. */
 void preempt_run_take(struct preempt_run *r, struct preempt_victim_candidate *p);
 void preempt_run_put(struct preempt_run *r, struct preempt_victim_candidate *p);
@@ -216,9 +225,6 @@ void preempt_victims_collect(struct preempt_run *r);
 void preempt_victims_forget(struct preempt_run *r);
 /* The earlier of retry_ns and more_ns; 0: no time holds victims back. */
 int64_t preempt_victims_next_ns(const struct preempt_run *r);
-/* Whether it may be one more victim for these contested resources, in the present state. */
-bool preempt_victims_may_take(const struct preempt_run *r, struct preempt_victim_candidate *p,
-			      uint64_t contested);
 /* Whether the claim is contested for some destination. */
 bool preempt_victims_contest(const struct preempt_run *r, size_t claim);
 /* Whether each pod of the set frees contested resources of that destination. */
@@ -316,7 +322,8 @@ bool preempt_says_never(const struct preempt_ask *ask);
 void preempt_candidate_of_set(struct preempt_run *r, const struct preempt_set *s,
 			      struct preempt_candidate *out);
 void preempt_candidate_fini(struct preempt_candidate *c);
-void preempt_victim_of(const struct preempt_run *r, const struct preempt_victim_candidate *p,
-		       struct preempt_victim *out);
+/* Fills the victim with its description, and takes it. */
+void preempt_victim_take(struct preempt_run *r, struct preempt_victim_candidate *p, bool violates,
+			 struct preempt_victim *out);
 
 #endif

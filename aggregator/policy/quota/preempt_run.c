@@ -16,12 +16,6 @@
 #include "shared/array.h"
 #include "shared/mem.h"
 
-const struct preempt_pod *preempt_run_pod(const struct preempt_run *r,
-					  const struct preempt_victim_candidate *p)
-{
-	return &r->index->pods[p->pod];
-}
-
 bool preempt_run_allows(const struct preempt_run *r, place_node n)
 {
 	return !r->ask->allowed || r->ask->allowed[n];
@@ -180,11 +174,12 @@ bool preempt_has_uid(const char *const *uids, size_t count, const char *uid)
 	return false;
 }
 
-bool preempt_run_is_going(const struct preempt_run *r, const struct kube_pod *pod)
+bool preempt_run_is_going(const void *run, const struct kube_pod *pod)
 {
-	if (pod->deletion_ns)
-		return true;
-	return preempt_has_uid(r->ask->in_flight, r->ask->in_flight_count, pod->object.uid);
+	const struct preempt_ask *ask = ((const struct preempt_run *)run)->ask;
+
+	return pod->deletion_ns ||
+	       preempt_has_uid(ask->in_flight, ask->in_flight_count, pod->object.uid);
 }
 
 /*
@@ -261,11 +256,6 @@ void preempt_run_stay(struct preempt_run *r)
 
 /* --- life */
 
-static bool is_going(const void *run, const struct kube_pod *pod)
-{
-	return preempt_run_is_going(run, pod);
-}
-
 void preempt_run_init(struct preempt_run *r, const struct preempt *x, struct place *p,
 		      struct quota_book *b, const struct preempt_options *o,
 		      const struct preempt_ask *ask)
@@ -302,7 +292,7 @@ void preempt_run_init(struct preempt_run *r, const struct preempt *x, struct pla
 	r->nominees_on = mem_zalloc(x->view->node_count + 1, sizeof(*r->nominees_on));
 	r->nominees = mem_zalloc((size_t)x->nominee_count + 1, sizeof(*r->nominees));
 	if (o->variant == QUOTA_CORRECTED)
-		r->gangs = gangs_new(x->view, is_going, r);
+		r->gangs = gangs_new(x->view, preempt_run_is_going, r);
 	seat_nominees(r);
 }
 
@@ -344,11 +334,6 @@ bool preempt_run_quotas_allow(const struct preempt_run *r)
 		return true;
 	return !quota_find_excess(r->book, e, QUOTA_MAX, &r->claims, &excess) &&
 	       !quota_find_excess(r->book, e, QUOTA_SUM_OF_MIN, &r->claims, &excess);
-}
-
-void preempt_run_admit(const struct preempt_run *r, struct quota_verdict *v)
-{
-	quota_admit(r->book, &r->question, v);
 }
 
 static void move_nominees(struct preempt_run *r, place_node n, bool there)

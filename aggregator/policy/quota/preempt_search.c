@@ -172,8 +172,7 @@ static bool is_of(const struct preempt_run *r, uint32_t candidate, const struct 
 {
 	struct gang *own;
 
-	return gangs_member(r->gangs, preempt_run_pod(r, &r->candidates[candidate])->pod, &own) &&
-	       own == g;
+	return gangs_member(r->gangs, preempt_pod_of(r, candidate)->pod, &own) && own == g;
 }
 
 /*
@@ -183,8 +182,7 @@ static bool is_of(const struct preempt_run *r, uint32_t candidate, const struct 
 static uint32_t put_unit(struct preempt_run *r, const uint32_t *of, uint32_t count, uint32_t i,
 			 uint32_t kept)
 {
-	const struct gang *g =
-		gangs_fallen(r->gangs, preempt_run_pod(r, &r->candidates[of[i]])->pod);
+	const struct gang *g = gangs_fallen(r->gangs, preempt_pod_of(r, of[i])->pod);
 	uint32_t left = i;
 
 	if (!g) {
@@ -214,7 +212,7 @@ static void take_again(struct preempt_run *r, const uint32_t *of, uint32_t count
 		if (r->candidates[of[i]].taken)
 			continue;
 		preempt_run_take(r, &r->candidates[of[i]]);
-		gangs_close(r->gangs, &preempt_run_pod(r, &r->candidates[of[i]])->pod, 1, &leave);
+		gangs_close(r->gangs, &preempt_pod_of(r, of[i])->pod, 1, &leave);
 		free(leave);
 	}
 }
@@ -257,9 +255,7 @@ static bool keep_spare(struct attempt *a)
 	struct preempt_run *r = a->run;
 
 	for (uint32_t i = 0; i < a->taken_count; i++) {
-		const struct gang *g =
-			gangs_fallen(r->gangs,
-				     preempt_run_pod(r, &r->candidates[a->taken[i]])->pod);
+		const struct gang *g = gangs_fallen(r->gangs, preempt_pod_of(r, a->taken[i])->pod);
 
 		if (!g || !gang_spare(g))
 			continue;
@@ -427,7 +423,7 @@ static bool try_exactly(struct several *s, struct attempt *a)
 	for (uint32_t i = 0; i < own && a->count <= EXACT_CANDIDATES; i++)
 		of[a->count++] = local[i];
 	for (uint32_t i = 0; i < a->run->candidate_count && a->count <= EXACT_CANDIDATES; i++)
-		if (preempt_run_pod(a->run, &a->run->candidates[i])->node != a->at)
+		if (preempt_pod_of(a->run, i)->node != a->at)
 			of[a->count++] = i;
 	a->of = of;
 	found = exact(a);

@@ -169,14 +169,9 @@ static void tell(struct scene *s, struct preempt_candidate *out)
 	out->violations = s->violations;
 	out->victim_count = s->victim_count;
 	out->victims = mem_zalloc((size_t)s->victim_count + 1, sizeof(*out->victims));
-	for (uint32_t i = 0; i < s->victim_count; i++) {
-		bool violates = s->victims[i]->over_budget;
-
-		preempt_victim_of(s->run, s->victims[i], &out->victims[i]);
-		out->victims[i].violates_pdb = violates;
-		out->victims[i].why = preempt_tell_victim(s->run, s->victims[i], violates);
-		preempt_run_take(s->run, s->victims[i]);
-	}
+	for (uint32_t i = 0; i < s->victim_count; i++)
+		preempt_victim_take(s->run, s->victims[i], s->victims[i]->over_budget,
+				    &out->victims[i]);
 }
 
 static enum preempt_outcome search(struct scene *s)

@@ -47,22 +47,13 @@ static bool quotas_lack(const struct preempt_run *r, size_t claim)
 }
 
 /* Thousands of nodes have few distinct values. */
-static void list_contests(struct preempt_run *r)
+static void add_contest(struct preempt_run *r, uint64_t value)
 {
-	size_t nodes = r->index->view->node_count;
-	uint32_t count = 0, kept = 1;
-	uint64_t *of = mem_zalloc(nodes + 1, sizeof(*of));
-
-	of[count++] = r->contested_by_quotas;
-	for (place_node n = 0; n < nodes; n++)
-		if (preempt_run_allows(r, n))
-			of[count++] = r->contested[n];
-	qsort(of, count, sizeof(*of), array_compare_int64);
-	for (uint32_t i = 1; i < count; i++)
-		if (of[i] != of[kept - 1])
-			of[kept++] = of[i];
-	r->contests = of;
-	r->contest_count = kept;
+	for (uint32_t i = 0; i < r->contest_count; i++)
+		if (r->contests[i] == value)
+			return;
+	r->contests = array_grow(r->contests, r->contest_count, sizeof(*r->contests));
+	r->contests[r->contest_count++] = value;
 }
 
 /*
@@ -87,9 +78,11 @@ static void find_contested(struct preempt_run *r)
 	for (place_node n = 0; n < nodes; n++) {
 		r->contested[n] |= by_quotas;
 		r->contested[n] = r->contested[n] ? r->contested[n] : all;
+		if (preempt_run_allows(r, n))
+			add_contest(r, r->contested[n]);
 	}
 	r->contested_by_quotas = by_quotas ? by_quotas : all;
-	list_contests(r);
+	add_contest(r, r->contested_by_quotas);
 }
 
 /*
@@ -326,7 +319,7 @@ static void sort(struct preempt_run *r)
 	struct ranked *all = mem_zalloc((size_t)r->candidate_count + 1, sizeof(*all));
 
 	for (uint32_t i = 0; i < r->candidate_count; i++) {
-		const struct kube_pod *pod = preempt_run_pod(r, &r->candidates[i])->pod;
+		const struct kube_pod *pod = preempt_pod_of(r, i)->pod;
 
 		all[i] = (struct ranked){r, pod->template->priority, preempt_started(pod),
 					 r->candidates[i]};
@@ -364,7 +357,7 @@ static void file_by_node(struct preempt_run *r)
 	}
 	r->local_first[nodes] = sum;
 	for (uint32_t i = 0; i < r->candidate_count; i++)
-		r->local[r->local_first[preempt_run_pod(r, &r->candidates[i])->node]++] = i;
+		r->local[r->local_first[preempt_pod_of(r, i)->node]++] = i;
 	for (size_t n = nodes; n > 0; n--)
 		r->local_first[n] = r->local_first[n - 1];
 	r->local_first[0] = 0;
@@ -398,8 +391,7 @@ static void number_members(struct preempt_run *r)
 		r->gangs->members[i].number = UINT32_MAX;
 	for (uint32_t i = 0; i < r->candidate_count; i++) {
 		struct gang *gang;
-		struct gang_member *m =
-			gangs_member(r->gangs, preempt_run_pod(r, &r->candidates[i])->pod, &gang);
+		struct gang_member *m = gangs_member(r->gangs, preempt_pod_of(r, i)->pod, &gang);
 
 		if (m)
 			m->number = i;
@@ -431,7 +423,34 @@ static void refuse_groups(struct preempt_run *r)
 void preempt_victims_put(struct preempt_run *r, uint32_t candidate)
 {
 	preempt_run_put(r, &r->candidates[candidate]);
-	gangs_release(r->gangs, &preempt_run_pod(r, &r->candidates[candidate])->pod, 1);
+	gangs_release(r->gangs, &preempt_pod_of(r, candidate)->pod, 1);
+}
+
+bool preempt_victims_is_there(const struct preempt_run *r, struct preempt_victim_candidate *p)
+{
+	const struct preempt_pod *pod = preempt_run_pod(r, p);
+
+	if (p->handle == PREEMPT_NOT_LOOKED_UP)
+		p->handle =
+			place_find_pod(r->place, pod->pod->object.namespace, pod->pod->object.name);
+	return p->handle != PLACE_NONE && place_where(r->place, p->handle) == pod->node;
+}
+
+/* Whether it may be one more victim for these contested resources, in the present state. */
+static bool may_take(const struct preempt_run *r, struct preempt_victim_candidate *p,
+		     uint64_t contested)
+{
+	const struct preempt_pod *pod = preempt_run_pod(r, p);
+	const struct preempt_quota *quota = &r->quotas[pod->space];
+
+	if (quota->bounded && !quota->evictions && !p->preferred)
+		return false;
+	if (!r->soft && preempt_run_exceeds(r, p, r->budget_left))
+		return false;
+	if (r->rule == PREEMPT_BORROWED ? !may_free(r, pod, contested, false)
+					: goes_below_min(r, pod))
+		return false;
+	return preempt_victims_is_there(r, p);
 }
 
 static bool may_fall(struct preempt_run *r, const struct kube_pod *pod, place_node with,
@@ -442,20 +461,20 @@ static bool may_fall(struct preempt_run *r, const struct kube_pod *pod, place_no
 	*candidate = gangs_member(r->gangs, pod, &gang)->number;
 	if (*candidate == UINT32_MAX)
 		return false;
-	if (r->one_node && preempt_run_pod(r, &r->candidates[*candidate])->node != with)
+	if (r->one_node && preempt_pod_of(r, *candidate)->node != with)
 		return false;
-	return preempt_victims_may_take(r, &r->candidates[*candidate], contested);
+	return may_take(r, &r->candidates[*candidate], contested);
 }
 
 bool preempt_victims_take(struct preempt_run *r, uint32_t candidate, uint64_t contested,
 			  uint32_t **of, uint32_t *count)
 {
-	const struct preempt_pod *pod = preempt_run_pod(r, &r->candidates[candidate]);
+	const struct preempt_pod *pod = preempt_pod_of(r, candidate);
 	uint32_t before = *count, next = candidate;
 	const struct kube_pod **leave;
 	size_t all, i = 0;
 
-	if (!preempt_victims_may_take(r, &r->candidates[candidate], contested))
+	if (!may_take(r, &r->candidates[candidate], contested))
 		return false;
 	all = gangs_close(r->gangs, &pod->pod, 1, &leave);
 	do {
@@ -482,7 +501,7 @@ void preempt_victims_forget(struct preempt_run *r)
 	free(r->contests);
 	r->contested = r->contests = NULL;
 	r->local = r->local_first = NULL;
-	r->candidate_count = r->match_count = 0;
+	r->candidate_count = r->match_count = r->contest_count = 0;
 	memset(r->refused, 0, sizeof(r->refused));
 	for (size_t n = 0; n < r->index->view->node_count; n++)
 		r->nodes[n].eligible = 0;
@@ -526,32 +545,6 @@ void preempt_victims_collect(struct preempt_run *r)
 	sort(r);
 	number_members(r);
 	file_by_node(r);
-}
-
-bool preempt_victims_is_there(const struct preempt_run *r, struct preempt_victim_candidate *p)
-{
-	const struct preempt_pod *pod = preempt_run_pod(r, p);
-
-	if (p->handle == PREEMPT_NOT_LOOKED_UP)
-		p->handle =
-			place_find_pod(r->place, pod->pod->object.namespace, pod->pod->object.name);
-	return p->handle != PLACE_NONE && place_where(r->place, p->handle) == pod->node;
-}
-
-bool preempt_victims_may_take(const struct preempt_run *r, struct preempt_victim_candidate *p,
-			      uint64_t contested)
-{
-	const struct preempt_pod *pod = preempt_run_pod(r, p);
-	const struct preempt_quota *quota = &r->quotas[pod->space];
-
-	if (quota->bounded && !quota->evictions && !p->preferred)
-		return false;
-	if (!r->soft && preempt_run_exceeds(r, p, r->budget_left))
-		return false;
-	if (r->rule == PREEMPT_BORROWED ? !may_free(r, pod, contested, false)
-					: goes_below_min(r, pod))
-		return false;
-	return preempt_victims_is_there(r, p);
 }
 
 bool preempt_victims_serve(const struct preempt_run *r, const uint32_t *set, uint32_t count,
