@@ -37,6 +37,7 @@
 #include "aggregator/api/view_json.h"
 #include "aggregator/policy/expected_use.h"
 #include "aggregator/state/victim_log.h"
+#include "shared/arith.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
@@ -92,9 +93,8 @@ static int by_priority(const void *left, const void *right)
 	const struct kube_pod *a = *(const struct kube_pod *const *)left;
 	const struct kube_pod *b = *(const struct kube_pod *const *)right;
 
-	if (a->template->priority != b->template->priority)
-		return a->template->priority > b->template->priority ? -1 : 1;
-	return object_compare(&a->object, &b->object);
+	return COMPARE(b->template->priority, a->template->priority)
+		       ?: object_compare(&a->object, &b->object);
 }
 
 static void find_waiting(struct reclaim *r)
@@ -206,12 +206,12 @@ static void open_search(struct reclaim *r, const struct api_context *ctx)
 	quota_search_open(q, ctx, ctx->places, r->session, r->pods[0], false);
 	r->going_count = q->ask.in_flight_count;
 	r->going = mem_alloc((r->going_count + 1) * sizeof(*r->going));
-	for (size_t i = 0; i < r->going_count; i++)
-		r->going[i] = q->ask.in_flight[i];
+	if (r->going_count)
+		memcpy(r->going, q->ask.in_flight, r->going_count * sizeof(*r->going));
 	r->past_count = q->ask.past_count;
 	r->past = mem_alloc((r->past_count + 1) * sizeof(*r->past));
-	for (size_t i = 0; i < r->past_count; i++)
-		r->past[i] = q->ask.past[i];
+	if (r->past_count)
+		memcpy(r->past, q->ask.past, r->past_count * sizeof(*r->past));
 }
 
 static void close_search(struct reclaim *r)

@@ -173,7 +173,7 @@ void quota_session_of(struct quota_session *s, const struct api_context *ctx,
 		      struct reservations_copy *reservations, struct view *v)
 {
 	set_options(s, ctx);
-	fill(s, reservations, view_hold(v));
+	fill(s, reservations ? reservations_copy_hold(reservations) : NULL, view_hold(v));
 }
 
 bool quota_session_open(struct quota_session *s, const struct api_context *ctx, const char *variant,
@@ -186,7 +186,6 @@ bool quota_session_open(struct quota_session *s, const struct api_context *ctx, 
 		s->options.variant =
 			strcmp(variant, "upstream") == 0 ? QUOTA_UPSTREAM : QUOTA_CORRECTED;
 	reservations = reservations_take(ctx->reservations, ctx->now_ns());
-	s->owns_reservations = true;
 	fill(s, reservations, view_slot_take(ctx->views));
 	if (s->view->cluster || !rs)
 		return true;
@@ -219,8 +218,7 @@ void quota_session_close(struct quota_session *s)
 {
 	give_book(s->cache, s->book, s->now_ns);
 	view_drop(s->view);
-	if (s->owns_reservations)
-		reservations_copy_drop(s->reservations);
+	reservations_copy_drop(s->reservations);
 	free(s->nominated);
 	*s = (struct quota_session){0};
 }

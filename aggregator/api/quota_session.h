@@ -35,8 +35,7 @@ void quota_book_cache_tidy(struct quota_book_cache *s, int64_t now_ns);
 
 struct quota_session {
 	struct quota_options options; /* the context's, with the variant of the request; borrowed */
-	struct reservations_copy *reservations; /* NULL: nothing is reserved */
-	bool owns_reservations;
+	struct reservations_copy *reservations; /* held; NULL: nothing is reserved */
 	int64_t now_ns;
 	struct view *view; /* held */
 	struct quota_book_cache *cache; /* that the book is given back to; borrowed */
@@ -45,7 +44,7 @@ struct quota_session {
 	struct quota_nominated *nominated; /* owned; borrows from the view */
 };
 
-/* Of a view and a copy of the reservations (or NULL) that outlive the session. */
+/* Of a view and a copy of the reservations, or NULL. Holds both. */
 void quota_session_of(struct quota_session *s, const struct api_context *ctx,
 		      struct reservations_copy *reservations, struct view *v);
 /*

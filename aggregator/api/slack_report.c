@@ -51,7 +51,7 @@
 #include "aggregator/api/plan_ask.h"
 #include "aggregator/api/route.h"
 #include "aggregator/api/view_json.h"
-#include "aggregator/policy/slack/slack_yaml.h"
+#include "aggregator/policy/slack/slack.h"
 #include "shared/arith.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"

@@ -10,7 +10,7 @@
  *   preempt_upstream.c  upstream's search
  *   preempt_cost.c      the cost of a set: guarantees, weighted excess; the cheapest of several
  *   preempt_tell.c      the narration
- *   preempt.c           the plan; preempt_extender.c the extender's verb
+ *   preempt.c           the plan; the extender's verb
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_PREEMPT_INTERNAL_H
 #define EVENKEEL_AGGREGATOR_POLICY_QUOTA_PREEMPT_INTERNAL_H
@@ -315,12 +315,6 @@ char *preempt_tell_victim(const struct preempt_run *r, const struct preempt_vict
 /* preemptionPolicy */
 bool preempt_says_never(const struct preempt_ask *ask);
 
-/*
- * Takes the victims one by one, so that each description shows the effect on its quota, then puts
- * them back.
- */
-void preempt_candidate_of_set(struct preempt_run *r, const struct preempt_set *s,
-			      struct preempt_candidate *out);
 void preempt_candidate_fini(struct preempt_candidate *c);
 /* Fills the victim with its description, and takes it. */
 void preempt_victim_take(struct preempt_run *r, struct preempt_victim_candidate *p, bool violates,

@@ -27,8 +27,6 @@ struct quota_rows {
 	struct quota_row *of; /* owned */
 };
 
-void quota_rows_init(struct quota_rows *r);
-void quota_rows_fini(struct quota_rows *r);
 /* The row, or NULL. */
 const struct quota_row *quota_rows_find(const struct quota_rows *r, const char *name);
 /* The row, made where there was none; valid until the next is made. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Balloons: placeholders that are real pods, as slack_yaml.h describes them. They hold room, so
+ * Balloons: placeholders that are real pods, as slack_yaml_write() writes them. They hold room, so
  * each must stand for a placeholder:
  *
  *   demand   a balloon is none: it counts neither as requested nor as an arrival

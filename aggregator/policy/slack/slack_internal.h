@@ -106,6 +106,7 @@ struct slack_state {
 /* Finds the entry, or makes it. */
 struct slack_entry *slack_state_entry(struct slack_state *s, const char *key, enum slack_kind kind);
 void slack_state_remove(struct slack_state *s, struct slack_entry *e);
+void slack_state_sort(struct slack_state *s); /* by key */
 void slack_entry_stand(struct slack_entry *e, const char *node, uint32_t count);
 void slack_entry_forget_standing(struct slack_entry *e);
 /* Raises wanted at once; lowers it after unneeded_ns to the largest target since. */

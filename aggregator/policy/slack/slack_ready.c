@@ -117,12 +117,11 @@ static bool is_tried(const struct slack_entry *e)
 	return e->pattern.minds_others || e->pattern.other_resources;
 }
 
-/* The slots of classes that are tried are found by trying. */
-static void count_slots(struct slack_run *r, uint32_t class)
+/* Those by use only of classes that are not tried. */
+static struct slots count_slots(struct slack_run *r, uint32_t class)
 {
 	const struct slack_entry *e = r->classes[class];
 	const struct slack_ground *g = slack_ground_of(r, e->probe);
-	struct slack_class *report = &r->reports[class];
 	struct slack_amount use = expected_use(r, e);
 	struct slots s = {.free = g->free};
 
@@ -136,9 +135,7 @@ static void count_slots(struct slack_run *r, uint32_t class)
 			s.by_use =
 				add_saturating(s.by_use, slots_by_use(r, g->nodes[i], &use, here));
 	}
-	report->fragmentation_ppm = fragmentation(&s, &e->pattern.shape);
-	report->slots = s.by_requests;
-	report->slots_by_use = r->survey.any_measured ? s.by_use : -1;
+	return s;
 }
 
 /* Places pods of the class one by one as the core admits them, then undoes it. */
@@ -186,13 +183,14 @@ void slack_ready_slots(struct slack_run *r)
 {
 	for (uint32_t c = 0; c < r->class_count && !slack_is_out_of_time(r); c++) {
 		struct slack_class *report = &r->reports[c];
-		struct slots s = {0};
+		struct slots s = count_slots(r, c);
 
-		count_slots(r, c);
-		if (!is_tried(r->classes[c]))
-			continue;
-		try_slots(r, c, &s);
-		spare_all(r, c);
+		report->fragmentation_ppm = fragmentation(&s, &r->classes[c]->pattern.shape);
+		if (is_tried(r->classes[c])) {
+			s = (struct slots){0};
+			try_slots(r, c, &s);
+			spare_all(r, c);
+		}
 		report->slots = s.by_requests;
 		report->slots_more = s.more;
 		report->slots_by_use = r->survey.any_measured ? s.by_use : -1;
@@ -228,14 +226,18 @@ struct packing {
 	struct bin *bins;
 };
 
+static int compare_kinds(const struct type *a, const struct type *b)
+{
+	return COMPARE(a->gives.cpu_milli, b->gives.cpu_milli)
+		?: COMPARE(a->gives.mem_bytes, b->gives.mem_bytes)
+		?: strcmp(a->instance_type, b->instance_type);
+}
+
 static int compare_types(const void *left, const void *right)
 {
 	const struct type *a = left, *b = right;
 
-	return COMPARE(a->gives.cpu_milli, b->gives.cpu_milli)
-		?: COMPARE(a->gives.mem_bytes, b->gives.mem_bytes)
-		?: strcmp(a->instance_type, b->instance_type)
-		?: COMPARE(a->like, b->like);
+	return compare_kinds(a, b) ?: COMPARE(a->like, b->like);
 }
 
 /*
@@ -334,13 +336,6 @@ static void pack(struct packing *p, const struct slack_entry *e, int64_t count)
 	}
 }
 
-static bool same_type(const struct type *a, const struct type *b)
-{
-	return a->gives.cpu_milli == b->gives.cpu_milli &&
-	       a->gives.mem_bytes == b->gives.mem_bytes &&
-	       strcmp(a->instance_type, b->instance_type) == 0;
-}
-
 static void report_types(const struct packing *p)
 {
 	struct slack_result *out = p->run->result;
@@ -352,7 +347,7 @@ static void report_types(const struct packing *p)
 
 		if (!type->count)
 			continue;
-		if (!last || !same_type(last, type))
+		if (!last || compare_kinds(last, type) != 0)
 			out->demand[out->demand_count++] = (struct slack_demand){
 				.like = place_node_name(p->run->place, type->like),
 				.instance_type = type->instance_type,

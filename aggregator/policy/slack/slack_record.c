@@ -155,25 +155,22 @@ static void drop_own_volumes(cJSON *spec, const char *pod)
 }
 
 /* Names the pod by its class; names of pods have no slashes. */
-static void add_names(cJSON *metadata, const char *key, const char *namespace)
+static cJSON *make_metadata(const char *key, const char *namespace)
 {
+	cJSON *metadata =
+		cJSON_Parse("{\"uid\":\"" SLACK_REPLICA_SET
+			    "\",\"ownerReferences\":[{\"apiVersion\":\"apps/v1\","
+			    "\"kind\":\"ReplicaSet\",\"name\":\"" SLACK_REPLICA_SET
+			    "\",\"uid\":\"" SLACK_REPLICA_SET "\",\"controller\":true}]}");
 	char *name = mem_printf("%s-%s", SLACK_REPLICA_SET, key);
-	cJSON *owners = cJSON_CreateArray(), *owner = cJSON_CreateObject();
 
 	for (char *at = name; *at; at++)
 		if (*at == '/')
 			*at = '-';
 	cJSON_AddStringToObject(metadata, "namespace", namespace);
 	cJSON_AddStringToObject(metadata, "name", name);
-	cJSON_AddStringToObject(metadata, "uid", SLACK_REPLICA_SET);
-	cJSON_AddStringToObject(owner, "apiVersion", "apps/v1");
-	cJSON_AddStringToObject(owner, "kind", "ReplicaSet");
-	cJSON_AddStringToObject(owner, "name", SLACK_REPLICA_SET);
-	cJSON_AddStringToObject(owner, "uid", SLACK_REPLICA_SET);
-	cJSON_AddTrueToObject(owner, "controller");
-	cJSON_AddItemToArray(owners, owner);
-	cJSON_AddItemToObject(metadata, "ownerReferences", owners);
 	free(name);
+	return metadata;
 }
 
 /* {"metadata":{labels},"spec"} becomes a pod's; takes over both. */
@@ -182,13 +179,12 @@ static cJSON *make_pod(cJSON *labels, cJSON *spec, const char *key, const char *
 	static const char *const own[] = {"statefulset.kubernetes.io/pod-name",
 					  "apps.kubernetes.io/pod-index",
 					  "batch.kubernetes.io/job-completion-index"};
-	cJSON *pod = cJSON_CreateObject(), *metadata = cJSON_CreateObject();
+	cJSON *pod = cJSON_CreateObject(), *metadata = make_metadata(key, namespace);
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		cJSON_DeleteItemFromObjectCaseSensitive(labels, own[i]);
 	if (labels)
 		cJSON_AddItemToObject(metadata, "labels", labels);
-	add_names(metadata, key, namespace);
 	cJSON_AddItemToObject(pod, "metadata", metadata);
 	cJSON_AddItemToObject(pod, "spec", spec ? spec : cJSON_CreateObject());
 	return pod;

@@ -157,6 +157,11 @@ static int compare_keys(struct slack_entry *a, struct slack_entry *b)
 	return strcmp(a->key, b->key);
 }
 
+void slack_state_sort(struct slack_state *s)
+{
+	HASH_SORT(s->entries, compare_keys);
+}
+
 struct slack_record *slack_state_records(const struct slack_state *s, size_t *count)
 {
 	size_t room = 0, at = 0;
@@ -207,7 +212,7 @@ void slack_state_restore(struct slack_state *s, const struct slack_record *recor
 		if (e->kind == SLACK_UNIT && (r->shape.cpu_milli || r->shape.mem_bytes))
 			slack_pattern_of_shape(&e->pattern, e->key, &r->shape);
 	}
-	HASH_SORT(s->entries, compare_keys);
+	slack_state_sort(s);
 }
 
 struct slack_arrivals *slack_state_arrivals(struct slack_state *s)

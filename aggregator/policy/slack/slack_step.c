@@ -250,11 +250,6 @@ static void want_default(struct slack_run *r, const struct slack_target *t)
 		slack_add_issue(r->result, "unit", "there is no node to make units of");
 }
 
-static int compare_entries(struct slack_entry *a, struct slack_entry *b)
-{
-	return strcmp(a->key, b->key);
-}
-
 static void find_targets(struct slack_run *r, struct slack_search *search)
 {
 	struct slack_shared shared;
@@ -270,7 +265,7 @@ static void find_targets(struct slack_run *r, struct slack_search *search)
 		e->target = 0;
 	}
 	slack_wanted_find(r, search, &shared);
-	HASH_SORT(r->state->entries, compare_entries);
+	slack_state_sort(r->state);
 	find_extra(r);
 	nodes = plain_nodes(r, &in.node_count, &which);
 	in.nodes = nodes;
@@ -290,7 +285,7 @@ static void find_targets(struct slack_run *r, struct slack_search *search)
 	slack_target_fini(&target);
 	r->result->basis = slack_basis_new(r, &in, nodes, which);
 	slack_shared_fini(&shared);
-	HASH_SORT(r->state->entries, compare_entries);
+	slack_state_sort(r->state);
 }
 
 /* --- classes of this step */

@@ -9,8 +9,6 @@
  * balloons only. Host ports and claims are left out. The pods of a PodTemplate of a CapacityBuffer
  * never run, and so have the workload's labels.
  */
-#include "aggregator/policy/slack/slack_yaml.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,22 +142,15 @@ static void spread_own(cJSON *constraints, const char *name)
  */
 static cJSON *template_of(const struct slack_class *c, const char *image, const char *balloon)
 {
-	static const char *const kept[] = {"affinity", "nodeSelector", "tolerations",
-					   "topologySpreadConstraints"};
 	cJSON *tree = cJSON_Parse(c->record->template->text), *out = cJSON_CreateObject();
-	cJSON *metadata = add_object(out, "metadata"), *spec = add_object(out, "spec");
-	cJSON *from = cJSON_GetObjectItemCaseSensitive(tree, "spec"), *labels, *containers;
+	cJSON *metadata = add_object(out, "metadata"), *labels, *containers;
+	cJSON *spec = *c->signature ? cJSON_Parse(c->signature) : cJSON_CreateObject();
 
+	cJSON_AddItemToObject(out, "spec", spec);
 	labels = cJSON_DetachItemFromObjectCaseSensitive(
 		cJSON_GetObjectItemCaseSensitive(tree, "metadata"), "labels");
 	if (labels)
 		cJSON_AddItemToObject(metadata, "labels", labels);
-	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-		cJSON *m = cJSON_DetachItemFromObjectCaseSensitive(from, kept[i]);
-
-		if (m)
-			cJSON_AddItemToObject(spec, kept[i], m);
-	}
 	containers = cJSON_AddArrayToObject(spec, "containers");
 	cJSON_AddItemToArray(containers, container_of(c, image));
 	if (balloon) {
