@@ -121,17 +121,6 @@ struct wishes {
 	const char *pdb; /* NULL: as the server was told */
 };
 
-static void open_answer(struct api_response *rs, struct jsonw *w, const struct quota_session *s,
-			const struct kube_pod *pod, const struct quota_search *q)
-{
-	list_answer_open(rs, w, "QuotaPreemption", q->ask.now_ns);
-	quota_session_write_head(s, w, "gap");
-	if (q->unseen)
-		jsonw_key_int(w, "unseenPods", (int64_t)q->unseen);
-	jsonw_key_string(w, "useCap", place_cap_applies(q->place) ? "on" : "off: no usage data");
-	quota_json_write_pod(w, pod);
-}
-
 static void search(struct quota_search *q, const struct quota_session *s,
 		   const struct pod_body *body, struct api_response *rs)
 {
@@ -139,7 +128,12 @@ static void search(struct quota_search *q, const struct quota_session *s,
 	struct jsonw w;
 
 	preempt_make_plan(q->index, q->place, s->book, &q->options, &q->ask, &plan);
-	open_answer(rs, &w, s, q->ask.pod, q);
+	list_answer_open(rs, &w, "QuotaPreemption", q->ask.now_ns);
+	quota_session_write_head(s, &w, "gap");
+	if (q->unseen)
+		jsonw_key_int(&w, "unseenPods", (int64_t)q->unseen);
+	jsonw_key_string(&w, "useCap", place_cap_applies(q->place) ? "on" : "off: no usage data");
+	quota_json_write_pod(&w, q->ask.pod);
 	pod_manifest_write_warnings(cJSON_GetObjectItemCaseSensitive(body->tree, "pod"), &w);
 	write_plan(&w, &plan, q->ask.now_ns);
 	list_answer_close(&w);

@@ -39,11 +39,6 @@ static uint32_t find_min(const struct cluster *c, const struct kube_pod *pod)
 	return 0;
 }
 
-static bool is_there(const struct kube_pod *pod)
-{
-	return pod && *pod->template->gang.name && kube_pod_is_active(pod) && !pod->deletion_ns;
-}
-
 static void collect(struct gangs *g, const struct view *v,
 		    bool (*is_going)(const void *ctx, const struct kube_pod *pod), const void *ctx)
 {
@@ -53,7 +48,8 @@ static void collect(struct gangs *g, const struct view *v,
 		for (size_t i = 0; i < node->pod_count; i++) {
 			const struct kube_pod *pod = node->pods[i].pod;
 
-			if (!is_there(pod) || (is_going && is_going(ctx, pod)))
+			if (!pod || !*pod->template->gang.name || !kube_pod_is_active(pod) ||
+			    pod->deletion_ns || (is_going && is_going(ctx, pod)))
 				continue;
 			g->members = array_grow(g->members, g->member_count, sizeof(*g->members));
 			g->members[g->member_count++] =

@@ -80,14 +80,6 @@ static bool is_told(const struct quota *q, const struct quota_balance_row *row, 
 	       strcmp(row->resource, resource_name(RESOURCE_PODS)) != 0;
 }
 
-static bool is_over_max(const struct quota *q, const char *name, int64_t asked)
-{
-	int64_t max;
-
-	return asked > 0 && resources_find(&q->max, name, &max) &&
-	       (quota_amount)resources_amount(&q->used, name) + asked > max;
-}
-
 /* Pending pods with equal requests. */
 struct alike {
 	const struct resources *requests; /* of one; NULL: there are none */
@@ -98,12 +90,14 @@ static bool find_held(const struct quota *q, const struct quota_balances *all,
 		      const struct alike *pods, struct quota_balance *out)
 {
 	bool held = false;
+	int64_t max;
 
 	for (size_t k = 0; k < all->count; k++) {
 		const char *name = all->of[k].resource;
 		int64_t asked = quota_amount_of_pod(pods->requests, name);
 
-		if (!is_over_max(q, name, asked))
+		if (asked <= 0 || !resources_find(&q->max, name, &max) ||
+		    (quota_amount)resources_amount(&q->used, name) + asked <= max)
 			continue;
 		add_named(&out->held, name, (quota_amount)asked * pods->count);
 		held = true;

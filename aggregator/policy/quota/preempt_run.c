@@ -29,20 +29,12 @@ static bool is_self(const struct preempt_run *r, const struct kube_pod *pod)
 	       strcmp(pod->object.name, r->record->object.name) == 0;
 }
 
-/* Whether the book counts the pod already, by its reservation. */
-static bool is_promised(const struct preempt_run *r, const struct kube_pod *pod)
-{
-	const struct cluster *c = r->index->view->cluster;
-
-	return r->ask->reservations &&
-	       reservations_copy_find(r->ask->reservations, pod->object.namespace, pod->object.name,
-				      pod->object.uid, c ? c->generation : 0);
-}
-
 /* Prepares the question for admission, with the nominated pods that the book does not count. */
 static void put_question(struct preempt_run *r)
 {
 	const struct preempt *x = r->index;
+	const struct cluster *c = x->view->cluster;
+	const struct reservations_copy *reservations = r->ask->reservations;
 
 	r->nominated = mem_zalloc((size_t)x->nominee_count + 1, sizeof(*r->nominated));
 	r->question = (struct quota_ask){.uid = r->record->object.uid,
@@ -54,12 +46,15 @@ static void put_question(struct preempt_run *r)
 					 .nominated = r->nominated};
 	for (uint32_t i = 0; i < x->nominee_count; i++) {
 		const struct kube_pod *pod = x->nominees[i].pod;
+		const struct object *o = &pod->object;
 
-		if (is_self(r, pod) || is_promised(r, pod))
+		if (is_self(r, pod) ||
+		    (reservations && reservations_copy_find(reservations, o->namespace, o->name,
+							    o->uid, c ? c->generation : 0)))
 			continue;
 		r->nominated[r->question.nominated_count++] =
-			(struct quota_nominated){.uid = pod->object.uid,
-						 .namespace = pod->object.namespace,
+			(struct quota_nominated){.uid = o->uid,
+						 .namespace = o->namespace,
 						 .priority = pod->template->priority,
 						 .requests = kube_pod_requests(pod)};
 	}
@@ -230,23 +225,19 @@ void preempt_run_leave(struct preempt_run *r)
 	read_again(r);
 }
 
-/* A victim of an earlier answer is counted by its preemptor, which is nominated or reserved. */
-static bool is_exchanged(const struct preempt_run *r, const char *uid)
+void preempt_run_stay(struct preempt_run *r)
 {
 	const struct preempt_ask *ask = r->ask;
 
-	return preempt_has_uid(ask->preferred, ask->preferred_count, uid) ||
-	       preempt_has_uid(ask->in_flight, ask->in_flight_count, uid) ||
-	       preempt_has_uid(ask->exchanged, ask->exchanged_count, uid);
-}
-
-void preempt_run_stay(struct preempt_run *r)
-{
 	for (uint32_t i = 0; r->has_quota && i < r->going_count; i++) {
 		const struct kube_pod *pod = r->index->pods[r->going[i].pod].pod;
+		const char *uid = pod->object.uid;
 
+		/* A victim of an earlier answer is counted by its preemptor. */
 		if (strcmp(pod->object.namespace, r->namespace) != 0 ||
-		    is_exchanged(r, pod->object.uid))
+		    preempt_has_uid(ask->preferred, ask->preferred_count, uid) ||
+		    preempt_has_uid(ask->in_flight, ask->in_flight_count, uid) ||
+		    preempt_has_uid(ask->exchanged, ask->exchanged_count, uid))
 			continue;
 		quota_book_add(r->book, r->namespace, kube_pod_requests(pod));
 		r->going[i].counted = true;

@@ -168,13 +168,6 @@ static int by_number(const void *left, const void *right)
 	return COMPARE(a, b);
 }
 
-static bool is_of(const struct preempt_run *r, uint32_t candidate, const struct gang *g)
-{
-	struct gang *own;
-
-	return gangs_member(r->gangs, preempt_pod_of(r, candidate)->pod, &own) && own == g;
-}
-
 /*
  * Puts back the i-th, or if its group fell, all members but `kept` from the i-th on. Returns how
  * many before the i-th are still taken.
@@ -191,8 +184,9 @@ static uint32_t put_unit(struct preempt_run *r, const uint32_t *of, uint32_t cou
 	}
 	for (uint32_t k = 0; k < count; k++) {
 		uint32_t at = (i + k) % count;
+		struct gang *own;
 
-		if (!is_of(r, of[at], g))
+		if (!gangs_member(r->gangs, preempt_pod_of(r, of[at])->pod, &own) || own != g)
 			continue;
 		if (kept) {
 			kept--;

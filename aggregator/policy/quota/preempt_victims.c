@@ -38,14 +38,6 @@ static bool is_at_stake(const struct preempt_run *r, size_t claim)
 	return c->asked > 0 && quota_is_guaranteed(quota_rows_find(&r->book->sum, c->name));
 }
 
-static bool quotas_lack(const struct preempt_run *r, size_t claim)
-{
-	const struct quota_claim *c = &r->claims.of[claim];
-	const struct quota_row *sum = quota_rows_find(&r->book->sum, c->name);
-
-	return sum->used + c->total > (sum->min > c->floor ? sum->min : c->floor);
-}
-
 /* Thousands of nodes have few distinct values. */
 static void add_contest(struct preempt_run *r, uint64_t value)
 {
@@ -67,10 +59,14 @@ static void find_contested(struct preempt_run *r)
 
 	r->contested = mem_zalloc(nodes + 1, sizeof(*r->contested));
 	for (size_t i = 0; i < r->claims.count; i++) {
+		const struct quota_claim *c = &r->claims.of[i];
+		const struct quota_row *sum = quota_rows_find(&r->book->sum, c->name);
+
 		if (!is_at_stake(r, i))
 			continue;
 		all |= bit_of(i);
-		by_quotas |= quotas_lack(r, i) ? bit_of(i) : 0;
+		if (sum->used + c->total > (sum->min > c->floor ? sum->min : c->floor))
+			by_quotas |= bit_of(i);
 		for (place_node n = 0; n < nodes; n++)
 			if (place_lacks(r->place, r->pod, n, r->claims.of[i].name))
 				r->contested[n] |= bit_of(i);
@@ -190,14 +186,6 @@ static enum preempt_refusal by_quota(const struct preempt_run *r, const struct p
 	return PREEMPT_ELIGIBLE;
 }
 
-/* Priorities do not matter among borrowers, but critical pods are protected. */
-static bool is_too_important(const struct preempt_run *r, int32_t priority)
-{
-	if (priority < r->priority)
-		return false;
-	return r->rule != PREEMPT_BORROWED || priority >= r->options->critical_priority;
-}
-
 static void earlier(int64_t *ns, int64_t at_ns)
 {
 	if (at_ns && (!*ns || at_ns < *ns))
@@ -236,6 +224,7 @@ static enum preempt_refusal by_time(struct preempt_run *r, const struct preempt_
 
 static enum preempt_refusal judge(struct preempt_run *r, const struct preempt_pod *p)
 {
+	int32_t priority = p->pod->template->priority;
 	enum preempt_refusal why;
 
 	if (preempt_run_is_going(r, p->pod))
@@ -245,7 +234,9 @@ static enum preempt_refusal judge(struct preempt_run *r, const struct preempt_po
 	why = by_quota(r, p);
 	if (why)
 		return why;
-	if (is_too_important(r, p->pod->template->priority))
+	/* Priorities do not matter among borrowers, but critical pods are protected. */
+	if (priority >= r->priority &&
+	    (r->rule != PREEMPT_BORROWED || priority >= r->options->critical_priority))
 		return PREEMPT_PRIORITY;
 	if (r->rule == PREEMPT_BORROWED ? !may_free_somewhere(r, p) : goes_below_min(r, p))
 		return PREEMPT_BELOW_MIN;

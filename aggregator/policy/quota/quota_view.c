@@ -254,14 +254,6 @@ static void set_lacked(const struct resources *requests, uint64_t missing, struc
 					    requests->extended[i].amount);
 }
 
-static bool takes_pods(const struct view_node *n, const struct resources *requests)
-{
-	const struct kube_node *node = n->model ? n->model->node : NULL;
-
-	return node && node->ready && !node->unschedulable && !node->deletion_ns &&
-	       !find_missing(requests, &node->allocatable, &RESOURCES_NONE);
-}
-
 void quota_find_lacked(const struct quota_book *b, const struct resources *requests,
 		       struct resources *lacked)
 {
@@ -269,11 +261,13 @@ void quota_find_lacked(const struct quota_book *b, const struct resources *reque
 
 	for (size_t i = 0; b->view && i < b->view->node_count; i++) {
 		const struct view_node *n = b->view->nodes[i];
+		const struct kube_node *node = n->model ? n->model->node : NULL;
 		uint64_t missing;
 
-		if (!takes_pods(n, requests))
+		if (!node || !node->ready || node->unschedulable || node->deletion_ns ||
+		    find_missing(requests, &node->allocatable, &RESOURCES_NONE))
 			continue;
-		missing = find_missing(requests, &n->model->node->allocatable, &n->sums.requests);
+		missing = find_missing(requests, &node->allocatable, &n->sums.requests);
 		if (!missing)
 			return;
 		everywhere = somewhere ? everywhere & missing : missing;
@@ -321,12 +315,6 @@ static void mark_stale(struct quota_book *b, const char *namespace)
 		e->stale = true;
 }
 
-static bool is_same_sum(const struct namespace_sums *a, const struct namespace_sums *b)
-{
-	return a->bound_pods == b->bound_pods && a->pending_pods == b->pending_pods &&
-	       resources_equal(&a->bound, &b->bound) && resources_equal(&a->pending, &b->pending);
-}
-
 /* The book borrows `use` from the view, and so it changes with the view. */
 static void compare_sums(struct quota_book *b, const struct view *v)
 {
@@ -338,7 +326,11 @@ static void compare_sums(struct quota_book *b, const struct view *v)
 		const struct namespace_sums *is = view_namespace(v, q->namespace);
 
 		q->use = is && is->use.pods ? &is->use : NULL;
-		if (was && is ? !is_same_sum(was, is) : was != is)
+		if (was && is ? was->bound_pods != is->bound_pods ||
+					was->pending_pods != is->pending_pods ||
+					!resources_equal(&was->bound, &is->bound) ||
+					!resources_equal(&was->pending, &is->pending)
+			      : was != is)
 			mark_stale(b, q->namespace);
 	}
 }

@@ -27,11 +27,6 @@ enum { SLOTS_TRIED = 16 };
 
 #define INSTANCE_TYPE "node.kubernetes.io/instance-type"
 
-static bool may_go(const struct slack_run *r, place_pod probe, size_t n)
-{
-	return r->survey.counts[n] && place_admits(r->place, probe, (place_node)n);
-}
-
 /* How many the node could hold when empty, by requests beside CPU and memory. */
 static int64_t fit_by_others(const struct slack_run *r, const struct slack_pattern *p, size_t n)
 {
@@ -56,8 +51,10 @@ static int64_t fit_by_others(const struct slack_run *r, const struct slack_patte
 bool slack_fits_some_node(const struct slack_run *r, const struct slack_entry *e)
 {
 	for (size_t n = 0; n < r->survey.count; n++)
-		if (slack_amount_fits(&e->pattern.shape, &r->survey.nodes[n].gives) &&
-		    may_go(r, e->probe, n) && fit_by_others(r, &e->pattern, n) > 0)
+		if (r->survey.counts[n] &&
+		    slack_amount_fits(&e->pattern.shape, &r->survey.nodes[n].gives) &&
+		    place_admits(r->place, e->probe, (place_node)n) &&
+		    fit_by_others(r, &e->pattern, n) > 0)
 			return true;
 	return false;
 }
@@ -301,14 +298,6 @@ static size_t find_type(const struct packing *p, const struct slack_entry *e)
 	return p->type_count;
 }
 
-static void add_bin(struct packing *p, size_t type)
-{
-	p->bins = array_grow(p->bins, p->bin_count, sizeof(*p->bins));
-	p->bins[p->bin_count++] =
-		(struct bin){type, p->types[type].gives, p->types[type].pods, false};
-	p->types[type].count++;
-}
-
 static void pack(struct packing *p, const struct slack_entry *e, int64_t count)
 {
 	size_t type = p->type_count;
@@ -328,8 +317,10 @@ static void pack(struct packing *p, const struct slack_entry *e, int64_t count)
 		struct bin *b;
 		int64_t some;
 
-		add_bin(p, type);
-		b = &p->bins[p->bin_count - 1];
+		p->bins = array_grow(p->bins, p->bin_count, sizeof(*p->bins));
+		b = &p->bins[p->bin_count++];
+		*b = (struct bin){type, p->types[type].gives, p->types[type].pods, false};
+		p->types[type].count++;
 		some = int_min(count, fits_in_bin(p, e, b));
 		fill(b, e, some);
 		count -= some;

@@ -115,13 +115,6 @@ static char *signature_of(const cJSON *spec)
 
 /* --- the pod */
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t len = strlen(text), end_len = strlen(end);
-
-	return len > end_len && strcmp(text + len - end_len, end) == 0;
-}
-
 /*
  * A volume of one pod: a generic ephemeral volume, or a claim of a StatefulSet's template ("data-
  * web-0").
@@ -130,17 +123,12 @@ static bool is_own_volume(const cJSON *volume, const char *pod)
 {
 	const cJSON *claim = object_json_find(volume, "persistentVolumeClaim");
 	const char *name = cJSON_GetStringValue(object_json_find(claim, "claimName"));
-	char *end;
-	bool own;
+	size_t len = name ? strlen(name) : 0, pod_len = strlen(pod);
 
 	if (object_json_find(volume, "ephemeral"))
 		return true;
-	if (!name || !*pod)
-		return false;
-	end = mem_printf("-%s", pod);
-	own = ends_with(name, end);
-	free(end);
-	return own;
+	return pod_len && len > pod_len + 1 && name[len - pod_len - 1] == '-' &&
+	       strcmp(name + len - pod_len, pod) == 0;
 }
 
 static void drop_own_volumes(cJSON *spec, const char *pod)

@@ -38,11 +38,6 @@ static double p95_of(const struct window_stats *w)
 	return w->percentiles ? w->p95 : w->mean + 1.645 * w->stddev;
 }
 
-static double most_of(const struct window_stats *w)
-{
-	return isnan(w->max) ? p95_of(w) : w->max;
-}
-
 static void survey_use(struct slack_survey *s, const struct view_node *v, size_t n, int64_t now_ns,
 		       const struct slack_options *o)
 {
@@ -60,7 +55,8 @@ static void survey_use(struct slack_survey *s, const struct view_node *v, size_t
 	s->nodes[n].measured = true;
 	s->nodes[n].headroom = (struct slack_amount){
 		whole(o->cpu_share * (double)v->cpu_allocatable_milli - p95_of(&set->cpu_milli)),
-		whole(o->mem_share * (double)v->mem_allocatable_bytes - most_of(mem))};
+		whole(o->mem_share * (double)v->mem_allocatable_bytes -
+		      (isnan(mem->max) ? p95_of(mem) : mem->max))};
 }
 
 /* Balloons take no room of real pods. */

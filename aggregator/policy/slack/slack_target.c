@@ -229,25 +229,18 @@ static void cap(int64_t most_asked, int64_t *amount, bool *less)
 	*less = false;
 }
 
-static struct slack_amount largest_shape(const struct slack_target_input *in)
-{
-	struct slack_amount max = {0, 0};
-
-	for (size_t i = 0; i < in->shape_count; i++)
-		slack_amount_max(&max, &in->shapes[i]);
-	return max;
-}
-
 static struct unit make_unit(const struct slack_target_input *in)
 {
 	const struct slack_amount *pod = &in->largest_pod;
-	struct slack_amount shape = largest_shape(in);
+	struct slack_amount shape = {0, 0};
 	struct wide_amount sum = sum_nodes(in);
 	wide parts = (wide)in->node_count * in->granularity;
 	struct unit u = {.amount = {0, 0}};
 
 	if (!in->node_count)
 		return u;
+	for (size_t i = 0; i < in->shape_count; i++)
+		slack_amount_max(&shape, &in->shapes[i]);
 	u.amount.cpu_milli = divide_down(sum.cpu, parts, &u.less_cpu);
 	u.amount.mem_bytes = divide_down(sum.mem, parts, &u.less_mem);
 	scale_to_fit(in, &u);

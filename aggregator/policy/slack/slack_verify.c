@@ -144,22 +144,7 @@ static int compare_standing(const void *left, const void *right)
 		?: COMPARE(a->holder, b->holder);
 }
 
-static struct standings list_standings(const struct slack_run *r)
-{
-	struct standings list = {.of = mem_zalloc(r->holder_count + 1, sizeof(*list.of))};
-
-	for (uint32_t h = 0; h < r->holder_count; h++)
-		if (r->holders[h].node != PLACE_NONE)
-			list.of[list.count++] = (struct standing){r, h};
-	return list;
-}
-
 /* --- pushing out */
-
-static bool depends_on_others(enum place_filter f)
-{
-	return f == PLACE_AFFINITY || f == PLACE_SPREAD;
-}
 
 /* True: it went. */
 static bool ask_again(struct slack_run *r, uint32_t holder, bool company)
@@ -167,7 +152,7 @@ static bool ask_again(struct slack_run *r, uint32_t holder, bool company)
 	const struct slack_holder *h = &r->holders[holder];
 	enum place_filter f = ask(r, holder);
 
-	if (f == PLACE_FITS || (depends_on_others(f) && !company))
+	if (f == PLACE_FITS || ((f == PLACE_AFFINITY || f == PLACE_SPREAD) && !company))
 		return false;
 	slack_add_move(r, SLACK_PUSHED_OUT, r->reports[h->class].key,
 		       place_node_name(r->place, h->node), NULL)
@@ -277,13 +262,16 @@ static bool give_up(struct slack_run *r, uint32_t class)
 
 static void verify(struct slack_run *r)
 {
-	struct standings list;
+	struct standings list = {0};
 	bool missed = false;
 
 	for (size_t c = 0; c < r->class_count; c++)
 		for (size_t i = 0; i < r->classes[c]->standing_count; i++)
 			stand(r, r->classes[c], &r->classes[c]->standing[i]);
-	list = list_standings(r);
+	list.of = mem_zalloc(r->holder_count + 1, sizeof(*list.of));
+	for (uint32_t h = 0; h < r->holder_count; h++)
+		if (r->holders[h].node != PLACE_NONE)
+			list.of[list.count++] = (struct standing){r, h};
 	qsort(list.of, list.count, sizeof(*list.of), compare_standing);
 	for (size_t i = 0; i < list.count; i++)
 		ask_again(r, list.of[i].holder, false);

@@ -213,18 +213,15 @@ static bool is_of_current(const struct group *g)
 	       (!g->current || strcmp(g->newest->template->owner.uid, g->current->object.uid) == 0);
 }
 
-static int64_t replicas_of(const struct group *g)
-{
-	if (g->current && g->current->object.kind == OBJECT_JOB && g->current->replicas >= 0)
-		return g->current->replicas;
-	return g->replicas >= 0 ? g->replicas : g->pods;
-}
-
 static int64_t amount_of(const struct group *g, const struct slack_ask *a)
 {
+	int64_t replicas = g->replicas >= 0 ? g->replicas : g->pods;
+
 	if (a->what != SLACK_ASKS_SHARE)
 		return a->what == SLACK_ASKS_COUNT ? a->amount : 0;
-	return (int64_t)(((__int128)a->amount * replicas_of(g) + SLACK_PPM - 1) / SLACK_PPM);
+	if (g->current && g->current->object.kind == OBJECT_JOB && g->current->replicas >= 0)
+		replicas = g->current->replicas;
+	return (int64_t)(((__int128)a->amount * replicas + SLACK_PPM - 1) / SLACK_PPM);
 }
 
 /* The value so far, and its source. */

@@ -15,6 +15,7 @@
 
 #include "aggregator/model/object_json.h"
 #include "aggregator/policy/slack/slack_internal.h"
+#include "shared/array.h"
 #include "shared/json_yaml.h"
 #include "shared/mem.h"
 
@@ -63,12 +64,6 @@ static cJSON *own_selector(const char *name)
 
 	cJSON_AddStringToObject(add_object(selector, "matchLabels"), SLACK_CLASS_LABEL, name);
 	return selector;
-}
-
-static void own_label(cJSON *metadata, const char *name)
-{
-	cJSON_DeleteItemFromObjectCaseSensitive(metadata, "labels");
-	cJSON_AddStringToObject(add_object(metadata, "labels"), SLACK_CLASS_LABEL, name);
 }
 
 /* --- the pod */
@@ -154,7 +149,8 @@ static cJSON *template_of(const struct slack_class *c, const char *image, const 
 	containers = cJSON_AddArrayToObject(spec, "containers");
 	cJSON_AddItemToArray(containers, container_of(c, image));
 	if (balloon) {
-		own_label(metadata, balloon);
+		cJSON_DeleteItemFromObjectCaseSensitive(metadata, "labels");
+		cJSON_AddStringToObject(add_object(metadata, "labels"), SLACK_CLASS_LABEL, balloon);
 		keep_apart(cJSON_GetObjectItemCaseSensitive(spec, "affinity"), balloon);
 		spread_own(cJSON_GetObjectItemCaseSensitive(spec, "topologySpreadConstraints"),
 			   balloon);
@@ -208,11 +204,10 @@ static cJSON *priority_class(const struct slack_yaml_options *o)
 /* The API group of what has a scale subresource; NULL: refer to a template. */
 static const char *scalable_group(const char *kind)
 {
-	static const char *const apps[] = {"Deployment", "ReplicaSet", "StatefulSet"};
+	static const char *const apps[] = {"Deployment", "ReplicaSet", "StatefulSet", NULL};
 
-	for (size_t i = 0; i < sizeof(apps) / sizeof(apps[0]); i++)
-		if (strcmp(apps[i], kind) == 0)
-			return "apps";
+	if (array_has_text(apps, kind))
+		return "apps";
 	return strcmp(kind, "ReplicationController") == 0 ? "" : NULL;
 }
 
