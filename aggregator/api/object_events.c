@@ -183,10 +183,10 @@ static void offer_findings(struct offer *f, const struct quota_session *s)
 
 		for (end = i; end < found.count && is_same(first, &found.of[end]); end++)
 			add_sentence(&note, found.of[end].text);
-		if (quota_lint_severity(first->code) != QUOTA_LINT_INFO && *first->namespace &&
-		    *first->name)
+		if (quota_lint_kind(first->code)->severity != QUOTA_LINT_INFO &&
+		    *first->namespace && *first->name)
 			offer_quota(f, s->view, first->namespace, first->name,
-				    quota_lint_code(first->code), note.data);
+				    quota_lint_kind(first->code)->code, note.data);
 		buf_fini(&note);
 	}
 	quota_findings_fini(&found);
@@ -221,9 +221,9 @@ static void offer_pods(const struct object_events *o, struct offer *f)
 		offer(f, &(struct object_event){
 				 .api_version = "v1",
 				 .kind = "Pod",
-				 .namespace = event.namespace,
-				 .name = event.name,
-				 .uid = event.uid,
+				 .namespace = event.pod->object.namespace,
+				 .name = event.pod->object.name,
+				 .uid = event.pod->object.uid,
 				 .reason = "RefusedByEvenkeel",
 				 .note = event.message,
 				 .warning = true,

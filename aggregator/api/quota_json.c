@@ -13,15 +13,17 @@
 
 static void write_finding(struct jsonw *w, const struct quota_finding *f)
 {
+	const struct quota_lint_kind *kind = quota_lint_kind(f->code);
+
 	jsonw_object_open(w);
-	jsonw_key_string(w, "code", quota_lint_code(f->code));
-	jsonw_key_string(w, "severity", quota_severity_name(quota_lint_severity(f->code)));
+	jsonw_key_string(w, "code", kind->code);
+	jsonw_key_string(w, "severity", quota_severity_name(kind->severity));
 	jsonw_key_string(w, "kind", f->kind);
 	jsonw_key_text(w, "namespace", f->namespace);
 	jsonw_key_text(w, "name", f->name);
 	jsonw_key_text(w, "field", f->field);
 	jsonw_key_string(w, "text", f->text);
-	jsonw_key_string(w, "behaviour", quota_lint_behaviour(f->code));
+	jsonw_key_string(w, "behaviour", kind->behaviour);
 	if (*f->resource) {
 		jsonw_key_string(w, "resource", f->resource);
 		jsonw_key_int(w, "value", f->value);

@@ -64,7 +64,7 @@ struct reclaim {
 	/* Owned: what was told before, and the victims of the items. */
 	const char **going;
 	size_t going_count, past_count;
-	struct preempt_past *past;
+	struct victim_past *past;
 };
 
 /* --- who waits */
@@ -147,8 +147,7 @@ static void carry_out(struct reclaim *r, const struct item *item)
 		quota_book_subtract(r->session->book, o->namespace,
 				    kube_pod_requests(c->victims[i].pod));
 		r->going[r->going_count++] = o->uid;
-		r->past[r->past_count++] =
-			(struct preempt_past){o->namespace, r->search.ask.now_ns};
+		r->past[r->past_count++] = (struct victim_past){r->search.ask.now_ns, o->namespace};
 	}
 	if (pod != PLACE_NONE && place_where(place, pod) == PLACE_NONE)
 		place_put(place, pod, place_find_node(place, c->node));
@@ -199,11 +198,12 @@ static void search_for(struct reclaim *r, const struct kube_pod *pod)
 	preempt_plan_fini(&item->plan);
 }
 
-static void open_search(struct reclaim *r, const struct api_context *ctx)
+static void open_search(struct reclaim *r, const struct api_context *ctx,
+			const struct kube_pod *pod)
 {
 	struct quota_search *q = &r->search;
 
-	quota_search_open(q, ctx, ctx->places, r->session, r->pods[0], false);
+	quota_search_open(q, ctx, ctx->places, r->session, pod, false);
 	r->going_count = q->ask.in_flight_count;
 	r->going = mem_alloc((r->going_count + 1) * sizeof(*r->going));
 	if (r->going_count)
@@ -227,7 +227,7 @@ static void search_all(struct reclaim *r, const struct api_context *ctx)
 
 	if (!r->pod_count)
 		return;
-	open_search(r, ctx);
+	open_search(r, ctx, r->pods[0]);
 	r->items = mem_zalloc(PODS_MAX, sizeof(*r->items));
 	for (size_t i = 0; i < r->pod_count; i++) {
 		if (is_vain(r, r->pods[i]))
@@ -354,7 +354,7 @@ struct kube_pod *quota_reclaim_next(const struct api_context *ctx,
 			found = (struct kube_pod *)r.pods[i];
 	if (found) {
 		object_hold(&found->object);
-		open_search(&r, ctx);
+		open_search(&r, ctx, found);
 		tell(&r, found, text);
 		close_search(&r);
 	}
@@ -485,25 +485,27 @@ static bool is_as_listed(const struct item *item, const char *plan, struct api_r
 }
 
 /* Claims the node of the plan, as it is searched for now. -EAGAIN as make_claim(). */
-static int claim_plan(struct reclaim *r, const struct api_context *ctx,
-		      const struct claim_request *q, struct api_response *rs)
+static int claim_plan(struct quota_session *s, const struct api_context *ctx,
+		      const struct kube_pod *pod, const struct claim_request *q,
+		      struct api_response *rs)
 {
-	const struct quota_session *s = r->session;
+	struct reclaim r = {.session = s};
 	struct item item;
 	int rc = -EINVAL;
 
-	open_search(r, ctx);
-	make_plan(r, r->pods[0], &item);
+	open_search(&r, ctx, pod);
+	make_plan(&r, pod, &item);
 	if (is_as_listed(&item, q->plan, rs))
 		rc = make_claim(s, ctx, item.pod, item.plan.chosen.node, s->reservations, rs);
-	if (!rc && !log_victims(r, &item)) {
+	if (!rc && !log_victims(&r, &item)) {
 		reservations_release(ctx->reservations, q->uid);
 		rc = -EAGAIN;
 	}
 	if (!rc)
 		write_claimed(q, item.plan.chosen.node, s->now_ns, rs);
 	preempt_plan_fini(&item.plan);
-	close_search(r);
+	close_search(&r);
+	reclaim_fini(&r);
 	return rc;
 }
 
@@ -512,7 +514,6 @@ static int claim(const struct api_context *ctx, struct quota_session *s,
 {
 	const struct kube_pod *pod = find_pending(s, q, rs);
 	const struct reservation *before = pod ? find_claim(s, pod) : NULL;
-	struct reclaim r = {.session = s};
 	int rc = -EINVAL;
 
 	if (before) {
@@ -523,10 +524,7 @@ static int claim(const struct api_context *ctx, struct quota_session *s,
 		api_fail(rs, FAIL_CONFLICT, "namespace",
 			 "quota %.60s is not within its min with the pod", q->namespace);
 	} else if (pod) {
-		r.pods = mem_alloc(sizeof(struct kube_pod *));
-		r.pods[0] = pod;
-		rc = claim_plan(&r, ctx, q, rs);
-		reclaim_fini(&r);
+		rc = claim_plan(s, ctx, pod, q, rs);
 	}
 	return rc;
 }

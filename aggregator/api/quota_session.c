@@ -56,39 +56,38 @@ void quota_book_cache_free(struct quota_book_cache *s)
 }
 
 /*
- * A book as of quota_book_new(), the caller's alone until give_book(). Never waits: if all are
- * taken, the variant is not that of the cache, or the cache is NULL, a book is made. The copy may
- * be NULL.
+ * The session's book, as of quota_book_new(). Never waits: if all are taken, the variant is not that of
+ * the cache, or the cache is NULL, a book is made.
  */
-static struct quota_book *take_book(struct quota_book_cache *s, struct view *v,
-				    struct reservations_copy *reservations,
-				    const struct quota_options *o)
+static void take_book(struct quota_session *s)
 {
-	struct quota_book *b = NULL;
+	struct quota_book_cache *c = s->cache;
 
-	if (s && o->variant == s->options->variant) {
-		pthread_mutex_lock(&s->lock);
-		b = s->count ? s->entries[--s->count].book : NULL;
-		pthread_mutex_unlock(&s->lock);
+	if (c && s->options.variant == c->options->variant) {
+		pthread_mutex_lock(&c->lock);
+		s->book = c->count ? c->entries[--c->count].book : NULL;
+		pthread_mutex_unlock(&c->lock);
 	}
-	if (b && quota_book_update(b, v, reservations))
-		return b;
-	quota_book_free(b);
-	return quota_book_new(v, reservations, o);
+	if (s->book && quota_book_update(s->book, s->view, s->reservations))
+		return;
+	quota_book_free(s->book);
+	s->book = quota_book_new(s->view, s->reservations, &s->options);
 }
 
-/* The book is as it was taken: the caller subtracted what it added. */
-static void give_book(struct quota_book_cache *s, struct quota_book *b, int64_t now_ns)
+/* The book is as it was taken: the session subtracted what it added. */
+static void give_book(struct quota_session *s)
 {
-	if (s && b && quota_book_variant(b) == s->options->variant) {
-		pthread_mutex_lock(&s->lock);
-		if (s->count < QUOTA_BOOK_CACHE_MAX) {
-			s->entries[s->count++] = (struct cached){b, now_ns};
-			b = NULL;
+	struct quota_book_cache *c = s->cache;
+
+	if (c && s->options.variant == c->options->variant) {
+		pthread_mutex_lock(&c->lock);
+		if (c->count < QUOTA_BOOK_CACHE_MAX) {
+			c->entries[c->count++] = (struct cached){s->book, s->now_ns};
+			s->book = NULL;
 		}
-		pthread_mutex_unlock(&s->lock);
+		pthread_mutex_unlock(&c->lock);
 	}
-	quota_book_free(b);
+	quota_book_free(s->book);
 }
 
 void quota_book_cache_tidy(struct quota_book_cache *s, int64_t now_ns)
@@ -156,7 +155,7 @@ static void fill(struct quota_session *s, struct reservations_copy *reservations
 {
 	s->reservations = reservations;
 	s->view = v;
-	s->book = take_book(s->cache, v, reservations, &s->options);
+	take_book(s);
 	find_nominated(s);
 }
 
@@ -216,7 +215,7 @@ bool quota_session_read(struct quota_session *s, struct pod_body *body,
 
 void quota_session_close(struct quota_session *s)
 {
-	give_book(s->cache, s->book, s->now_ns);
+	give_book(s);
 	view_drop(s->view);
 	reservations_copy_drop(s->reservations);
 	free(s->nominated);
@@ -307,10 +306,7 @@ static void read_log(struct quota_search *q)
 	q->ask.exchanged_count =
 		victim_log_told(l, *uid ? uid : NULL, 0, q->ask.now_ns, &q->exchanged);
 	q->ask.exchanged = q->exchanged;
-	q->ask.past_count = victim_log_past(l, q->ask.now_ns - PAST_NS, &q->told);
-	q->past = mem_alloc((q->ask.past_count + 1) * sizeof(*q->past));
-	for (size_t i = 0; i < q->ask.past_count; i++)
-		q->past[i] = (struct preempt_past){q->told[i].namespace, q->told[i].at_ns};
+	q->ask.past_count = victim_log_past(l, q->ask.now_ns - PAST_NS, &q->past);
 	q->ask.past = q->past;
 }
 
@@ -342,7 +338,6 @@ void quota_search_close(struct quota_search *q)
 	place_revert(q->place, q->mark);
 	place_cache_give(q->cache, q->place);
 	free(q->past);
-	free(q->told);
 	free((void *)q->in_flight);
 	free((void *)q->exchanged);
 }

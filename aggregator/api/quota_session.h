@@ -90,8 +90,7 @@ struct quota_search {
 	struct preempt_options options;
 	/* of pod, never, now, past and in flight; allowed is the caller's to set */
 	struct preempt_ask ask;
-	struct preempt_past *past; /* owned, as is what it points to in `told` */
-	struct victim_past *told;
+	struct victim_past *past; /* owned */
 	const char *const *in_flight, *const *exchanged; /* owned, one block each */
 	uint64_t version; /* of the log, when it was read */
 };

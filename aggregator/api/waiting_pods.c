@@ -191,10 +191,7 @@ static void queue_event(struct waiting_pods *w, struct kube_pod *pod, const char
 	if (!w->event_counters || w->event_count == EVENTS_MAX)
 		return;
 	object_hold(&pod->object);
-	*event = (struct waiting_event){.namespace = pod->object.namespace,
-					.name = pod->object.name,
-					.uid = pod->object.uid,
-					.pod = pod};
+	event->pod = pod;
 	snprintf(event->message, sizeof(event->message), "%s", detail);
 	w->event_count++;
 }

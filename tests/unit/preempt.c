@@ -598,7 +598,7 @@ static void min_runtime(void **unused)
 
 static void max_evictions(void **unused)
 {
-	struct preempt_past past[] = {{"b", NOW - 100 * 1000000000LL}, {"a", NOW}};
+	struct victim_past past[] = {{NOW - 100 * 1000000000LL, "b"}, {NOW, "a"}};
 	struct quota *b;
 
 	(void)unused;

@@ -24,30 +24,15 @@
 
 /* --- the table */
 
-static const struct {
-	const char *code, *behaviour;
-	enum quota_severity severity;
-} codes[QUOTA_LINT_CODES] = {
-#define X(name, text, level, told)                                                                 \
-	[QUOTA_LINT_CODE_##                                                                        \
-		name] = {.code = (text), .behaviour = (told), .severity = QUOTA_LINT_##level},
+static const struct quota_lint_kind kinds[QUOTA_LINT_CODES] = {
+#define X(name, text, level, told) {(text), (told), QUOTA_LINT_##level},
 	QUOTA_LINTS(X)
 #undef X
 };
 
-const char *quota_lint_code(enum quota_lint_code c)
+const struct quota_lint_kind *quota_lint_kind(enum quota_lint_code c)
 {
-	return codes[c].code;
-}
-
-enum quota_severity quota_lint_severity(enum quota_lint_code c)
-{
-	return codes[c].severity;
-}
-
-const char *quota_lint_behaviour(enum quota_lint_code c)
-{
-	return codes[c].behaviour;
+	return &kinds[c];
 }
 
 const char *quota_severity_name(enum quota_severity s)
@@ -91,7 +76,7 @@ __attribute__((format(printf, 4, 5))) static void found(struct lint *l, enum quo
 	char text[1024];
 	va_list args;
 
-	out->by_severity[codes[code].severity]++;
+	out->by_severity[kinds[code].severity]++;
 	if (out->count == QUOTA_FINDINGS_MAX) {
 		out->dropped++;
 		return;
@@ -137,55 +122,64 @@ static bool is_counted(const struct lint *l, const char *name)
 	return resource_is_limited(name);
 }
 
-/* Checks min or max. */
-static void check_names(struct lint *l, const struct kube_quota *q, const char *part,
-			const struct resources *amounts)
+/* Of min or max. */
+static void check_name(struct lint *l, const struct kube_quota *q, const char *part,
+		       const char *name, int64_t amount)
 {
-	const char *name;
-	int64_t amount, other;
+	const struct about a = about_quota(q, part, name, amount, 0);
+	int64_t other;
 
-	for (size_t at = 0; resources_next(amounts, &at, &name, &amount);) {
-		const struct about a = about_quota(q, part, name, amount, 0);
-
-		if (!is_counted(l, name))
-			found(l, QUOTA_LINT_CODE_NOT_REQUESTED, a,
-			      "no pod requests \"%.200s\", so it bounds and guarantees nothing%s",
-			      name,
-			      strncmp(name, "requests.", 9) == 0
-				      ? ": an ElasticQuota names what a ResourceQuota calls "
-					"requests.cpu just cpu"
-				      : "; a ResourceQuota can bound it");
-		else if (amount > 0 && view_knows(l->view, OBJECT_NODE) &&
-			 !resources_find(&l->capacity, name, &other))
-			found(l, QUOTA_LINT_CODE_NO_SUCH_RESOURCE, a,
-			      "no node of the cluster has any %.200s", name);
-	}
+	if (!is_counted(l, name))
+		found(l, QUOTA_LINT_CODE_NOT_REQUESTED, a,
+		      "no pod requests \"%.200s\", so it bounds and guarantees nothing%s", name,
+		      strncmp(name, "requests.", 9) == 0
+			      ? ": an ElasticQuota names what a ResourceQuota calls "
+				"requests.cpu just cpu"
+			      : "; a ResourceQuota can bound it");
+	else if (amount > 0 && view_knows(l->view, OBJECT_NODE) &&
+		 !resources_find(&l->capacity, name, &other))
+		found(l, QUOTA_LINT_CODE_NO_SUCH_RESOURCE, a,
+		      "no node of the cluster has any %.200s", name);
 }
 
-static void check_min_and_max(struct lint *l, const struct kube_quota *q)
+static void check_min(struct lint *l, const struct kube_quota *q)
 {
 	const char *name;
 	int64_t min, max;
 
-	for (size_t at = 0; resources_next(&q->min, &at, &name, &min);)
-		if (resources_find(&q->max, name, &max) && min > max)
+	for (size_t at = 0; resources_next(&q->min, &at, &name, &min);) {
+		bool bounded = resources_find(&q->max, name, &max);
+		bool zero = l->upstream && !strchr(name, '/');
+
+		check_name(l, q, "spec.min", name, min);
+		if (bounded && min > max)
 			found(l, QUOTA_LINT_CODE_MIN_OVER_MAX,
 			      about_quota(q, "spec.min", name, min, max),
 			      "%.200s: min %s is above max %s, and what is above max is never had",
 			      name, quota_amount_text(name, min).text,
 			      quota_amount_text(name, max).text);
+		if (q->has_max && !bounded && min != 0 && !zero && is_counted(l, name))
+			found(l, QUOTA_LINT_CODE_NOT_BOUNDED,
+			      about_quota(q, "spec.max", name, min, 0),
+			      "min guarantees %s of %.200s and max does not name it: any amount "
+			      "more "
+			      "may be borrowed",
+			      quota_amount_text(name, min).text, name);
+	}
 }
 
-/* Pods that request it are refused, which may be the intention. */
-static void check_zeros(struct lint *l, const struct kube_quota *q)
+/* Pods that request a resource with a max of 0 are refused, which may be the intention. */
+static void check_max(struct lint *l, const struct kube_quota *q)
 {
 	const char *name;
 	int64_t max;
 
-	for (size_t at = 0; resources_next(&q->max, &at, &name, &max);)
+	for (size_t at = 0; resources_next(&q->max, &at, &name, &max);) {
+		check_name(l, q, "spec.max", name, max);
 		if (max == 0 && is_counted(l, name))
 			found(l, QUOTA_LINT_CODE_ZERO_MAX, about_quota(q, "spec.max", name, 0, 0),
 			      "max of %.200s is 0: no pod that requests any starts", name);
+	}
 }
 
 /* Upstream counts these as 0 if a map does not name them. */
@@ -200,25 +194,6 @@ static void check_unnamed_is_zero(struct lint *l, const struct kube_quota *q)
 			      "max does not name %s, which upstream reads as 0: no pod that "
 			      "requests any %s starts",
 			      name, name);
-	}
-}
-
-static void check_one_sided(struct lint *l, const struct kube_quota *q)
-{
-	int64_t amount, other;
-	const char *name;
-
-	for (size_t at = 0; q->has_max && resources_next(&q->min, &at, &name, &amount);) {
-		bool zero = l->upstream && !strchr(name, '/');
-
-		if (amount == 0 || zero || !is_counted(l, name) ||
-		    resources_find(&q->max, name, &other))
-			continue;
-		found(l, QUOTA_LINT_CODE_NOT_BOUNDED, about_quota(q, "spec.max", name, amount, 0),
-		      "min guarantees %s of %.200s and max does not name it: any amount more may "
-		      "be "
-		      "borrowed",
-		      quota_amount_text(name, amount).text, name);
 	}
 }
 
@@ -274,13 +249,10 @@ static void check_quota(struct lint *l, const struct kube_quota *q)
 		      "neither min nor max names a resource: nothing is guaranteed, and nothing "
 		      "bounded");
 	check_annotations(l, q);
-	check_names(l, q, "spec.min", &q->min);
-	check_names(l, q, "spec.max", &q->max);
-	check_min_and_max(l, q);
-	check_zeros(l, q);
+	check_min(l, q);
+	check_max(l, q);
 	if (l->upstream)
 		check_unnamed_is_zero(l, q);
-	check_one_sided(l, q);
 }
 
 /* --- beside others of its namespace */
@@ -479,11 +451,11 @@ static void check_guaranteed(struct lint *l)
 /* The sources list unreadable objects, which the model does not have. */
 static void check_unreadable(struct lint *l)
 {
-	static const enum object_kind kinds[] = {OBJECT_ELASTIC_QUOTA, OBJECT_RESOURCE_QUOTA};
+	static const enum object_kind read[] = {OBJECT_ELASTIC_QUOTA, OBJECT_RESOURCE_QUOTA};
 
-	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
-		const struct unreadables *u = &l->view->cluster->sources[kinds[k]].unreadable;
-		const char *kind = object_kind_name(kinds[k]);
+	for (size_t k = 0; k < sizeof(read) / sizeof(read[0]); k++) {
+		const struct unreadables *u = &l->view->cluster->sources[read[k]].unreadable;
+		const char *kind = object_kind_name(read[k]);
 
 		for (uint32_t i = 0; i < u->count; i++)
 			found(l, QUOTA_LINT_CODE_UNREADABLE,
@@ -581,7 +553,7 @@ static int compare_findings(const void *one, const void *two)
 
 	return strcmp(a->namespace, b->namespace)
 		?: strcmp(a->name, b->name)
-		?: COMPARE(codes[a->code].severity, codes[b->code].severity)
+		?: COMPARE(kinds[a->code].severity, kinds[b->code].severity)
 		?: COMPARE(a->code, b->code)
 		?: strcmp(a->field, b->field)
 		?: strcmp(a->kind, b->kind)

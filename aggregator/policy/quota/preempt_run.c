@@ -94,7 +94,7 @@ static uint32_t past_of(const struct preempt_run *r, const struct quota *q, int6
 	uint32_t count = 0;
 
 	for (size_t i = 0; i < r->ask->past_count; i++) {
-		const struct preempt_past *past = &r->ask->past[i];
+		const struct victim_past *past = &r->ask->past[i];
 
 		if (past->at_ns > r->ask->now_ns - q->evictions_ns &&
 		    strcmp(past->namespace, q->namespace) == 0)

@@ -95,7 +95,6 @@ struct quota_book *quota_book_new(struct view *v, struct reservations_copy *rese
  */
 bool quota_book_update(struct quota_book *b, struct view *v,
 		       struct reservations_copy *reservations);
-enum quota_variant quota_book_variant(const struct quota_book *b);
 void quota_book_free(struct quota_book *b);
 /*
  * Sets the allocatable resources of the cluster, which quota_book_new() reads from the view.

@@ -332,11 +332,6 @@ bool quota_book_drop(struct quota_book *b, const char *namespace)
 	return true;
 }
 
-enum quota_variant quota_book_variant(const struct quota_book *b)
-{
-	return b->options.variant;
-}
-
 size_t quota_book_count(const struct quota_book *b)
 {
 	return b->count;
