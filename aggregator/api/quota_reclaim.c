@@ -73,11 +73,7 @@ struct reclaim {
 static const struct reservation *find_claim(const struct quota_session *s,
 					    const struct kube_pod *pod)
 {
-	const struct reservation *e =
-		s->reservations ? reservations_copy_find(s->reservations, pod->object.namespace,
-							 pod->object.name, pod->object.uid,
-							 s->view->cluster->generation)
-				: NULL;
+	const struct reservation *e = quota_session_find_reserved(s, pod);
 
 	return e && reservation_is_claim(e, s->now_ns) ? e : NULL;
 }
@@ -403,16 +399,11 @@ static bool read_claim(struct claim_request *q, const struct api_request *rq,
 static const struct kube_pod *find_pending(const struct quota_session *s,
 					   const struct claim_request *q, struct api_response *rs)
 {
-	const struct object_table *t = s->view->cluster->tables[OBJECT_POD];
+	const struct kube_pod *pod = (const void *)cluster_find_listed(s->view->cluster, OBJECT_POD,
+								       q->namespace, q->name);
 
-	for (size_t i = 0; i < t->count; i++) {
-		const struct kube_pod *pod = (const struct kube_pod *)t->of[i];
-
-		if (strcmp(pod->object.uid, q->uid) == 0 && !*pod->node && !pod->deletion_ns &&
-		    strcmp(pod->object.namespace, q->namespace) == 0 &&
-		    strcmp(pod->object.name, q->name) == 0)
-			return pod;
-	}
+	if (pod && strcmp(pod->object.uid, q->uid) == 0 && !*pod->node && !pod->deletion_ns)
+		return pod;
 	api_fail(rs, FAIL_CONFLICT, "uid", "pod %.60s/%.200s with uid %.60s is not pending",
 		 q->namespace, q->name, q->uid);
 	return NULL;

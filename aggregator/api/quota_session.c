@@ -108,14 +108,8 @@ void quota_book_cache_tidy(struct quota_book_cache *s, int64_t now_ns)
 
 /* --- reservations */
 
-static bool is_same(const char *uid, const struct kube_pod *pod)
-{
-	return !*pod->object.uid || strcmp(uid, pod->object.uid) == 0;
-}
-
-/* The reservation that the book counts for the pod, or NULL. */
-static const struct reservation *find_reserved(const struct quota_session *s,
-					       const struct kube_pod *pod)
+const struct reservation *quota_session_find_reserved(const struct quota_session *s,
+						      const struct kube_pod *pod)
 {
 	if (!s->reservations)
 		return NULL;
@@ -137,7 +131,7 @@ static void find_nominated(struct quota_session *s)
 		const struct kube_pod *p = (const struct kube_pod *)pending->of[i];
 
 		if (!*p->nominated_node || !kube_pod_is_active(p) || p->deletion_ns ||
-		    find_reserved(s, p))
+		    quota_session_find_reserved(s, p))
 			continue;
 		s->nominated = array_grow(s->nominated, s->nominated_count, sizeof(*s->nominated));
 		s->nominated[s->nominated_count++] = (struct quota_nominated){
@@ -255,21 +249,18 @@ bool quota_session_knows_pods(const struct quota_session *s, struct api_response
 const struct kube_pod *quota_session_find_bound(const struct quota_session *s,
 						const struct kube_pod *pod)
 {
-	for (size_t i = 0; i < s->view->node_count; i++) {
-		const struct view_pod *found =
-			view_node_find_pod(s->view->nodes[i], pod->object.namespace,
-					   pod->object.name);
+	const struct object *o = &pod->object;
+	const struct kube_pod *found =
+		(const void *)cluster_find(s->view->cluster, OBJECT_POD, o->namespace, o->name);
 
-		if (found && found->pod && is_same(found->pod->object.uid, pod))
-			return found->pod;
-	}
-	return NULL;
+	return found && *found->node && (!*o->uid || strcmp(found->object.uid, o->uid) == 0) ? found
+											     : NULL;
 }
 
 struct quota_ask quota_session_ask(const struct quota_session *s, const struct kube_pod *pod,
 				   const struct kube_pod *bound)
 {
-	const struct reservation *reserved = find_reserved(s, pod);
+	const struct reservation *reserved = quota_session_find_reserved(s, pod);
 	const struct resources *counted = reserved ? &reserved->requests : NULL;
 
 	if (!reserved && bound && kube_pod_is_active(bound))

@@ -74,6 +74,9 @@ bool quota_session_knows_pods(const struct quota_session *s, struct api_response
  */
 struct quota_ask quota_session_ask(const struct quota_session *s, const struct kube_pod *pod,
 				   const struct kube_pod *bound);
+/* The reservation that the book counts for the pod, or NULL. */
+const struct reservation *quota_session_find_reserved(const struct quota_session *s,
+						      const struct kube_pod *pod);
 /* The pod on its node in the view, by name, and by uid if it has one; NULL: on none. */
 const struct kube_pod *quota_session_find_bound(const struct quota_session *s,
 						const struct kube_pod *pod);

@@ -286,7 +286,7 @@ static bool is_of_its_pods(enum place_filter f)
 	return f == PLACE_FIT || f == PLACE_HOST_PORTS || f == PLACE_VOLUME_LIMITS;
 }
 
-static enum preempt_outcome try_node(struct attempt *a, enum place_filter *f)
+static enum preempt_outcome try_own(struct attempt *a, enum place_filter *f)
 {
 	enum preempt_outcome outcome;
 
@@ -304,31 +304,43 @@ static enum preempt_outcome try_node(struct attempt *a, enum place_filter *f)
 	return outcome == PREEMPT_NODE_SUFFICES ? PREEMPT_NODE_GUARDED : outcome;
 }
 
-static struct attempt attempt_at(struct preempt_run *r, place_node n)
+struct several;
+typedef bool try_node(struct several *s, struct attempt *a);
+
+/* s is not read. */
+static bool try_alone(struct several *s, struct attempt *a)
 {
-	return (struct attempt){.run = r,
-				.at = n,
-				.count = r->local_first[n + 1] - r->local_first[n],
-				.of = r->local + r->local_first[n],
-				.contested = r->contested[n]};
+	struct preempt_node *node = &a->run->nodes[a->at];
+
+	(void)s;
+	node->filter = PLACE_FITS;
+	node->outcome = try_own(a, &node->filter);
+	return node->outcome == PREEMPT_NODE_SUFFICES;
 }
 
-bool preempt_search_node(struct preempt_run *r, place_node n, struct preempt_set *out)
+/* A minimal set for the node, found by the attempt; all is put back. */
+static bool visit(struct preempt_run *r, place_node n, try_node *attempt, struct several *s,
+		  struct preempt_set *out)
 {
-	struct attempt a = attempt_at(r, n);
+	struct attempt a = {.run = r,
+			    .at = n,
+			    .count = r->local_first[n + 1] - r->local_first[n],
+			    .of = r->local + r->local_first[n],
+			    .contested = r->contested[n]};
 	place_mark m = place_fork(r->place);
-	enum place_filter f = PLACE_FITS;
-	bool found;
+	bool found = attempt(s, &a);
 
-	r->nodes[n].outcome = try_node(&a, &f);
-	r->nodes[n].filter = f;
-	found = r->nodes[n].outcome == PREEMPT_NODE_SUFFICES;
 	if (found)
 		settle(&a, out);
 	put_all_but(&a, 0);
 	place_revert(r->place, m);
 	free(a.taken);
 	return found;
+}
+
+bool preempt_search_node(struct preempt_run *r, place_node n, struct preempt_set *out)
+{
+	return visit(r, n, try_alone, NULL, out);
 }
 
 /* --- a node with the help of others */
@@ -425,21 +437,13 @@ static bool try_exactly(struct several *s, struct attempt *a)
 	return found;
 }
 
-static bool visit(struct several *s, place_node n,
-		  bool (*attempt)(struct several *s, struct attempt *a))
+static bool improve(struct several *s, place_node n, try_node *attempt)
 {
-	struct attempt a = attempt_at(s->run, n);
-	place_mark m = place_fork(s->run->place);
-	struct preempt_set set = {.at = PLACE_NONE};
-	bool found = attempt(s, &a);
+	struct preempt_set set;
+	bool found = visit(s->run, n, attempt, s, &set);
 
-	if (found) {
-		settle(&a, &set);
+	if (found)
 		keep_cheaper(s->best, &set);
-	}
-	put_all_but(&a, 0);
-	place_revert(s->run->place, m);
-	free(a.taken);
 	return found;
 }
 
@@ -450,7 +454,7 @@ static void search_room(struct several *s)
 
 	for (place_node n = 0; !found && n < s->run->index->view->node_count; n++)
 		found = preempt_run_allows(s->run, n) &&
-			preempt_run_fits(s->run, n) == PLACE_FITS && visit(s, n, try_several);
+			preempt_run_fits(s->run, n) == PLACE_FITS && improve(s, n, try_several);
 }
 
 static void search_several(struct several *s)
@@ -462,11 +466,11 @@ static void search_several(struct several *s)
 		if (!s->scans)
 			r->cut = true;
 		else if (preempt_run_allows(r, n))
-			visit(s, n, try_several);
+			improve(s, n, try_several);
 	}
 	for (place_node n = 0; s->best->at == PLACE_NONE && n < nodes; n++)
 		if (preempt_run_allows(r, n))
-			visit(s, n, try_exactly);
+			improve(s, n, try_exactly);
 }
 
 /* --- the cheapest of all */

@@ -68,7 +68,7 @@ static void make_target(const struct slack_basis *b, const place_node *gone, siz
 	less = slack_extra(&less, b->rate_ppm);
 	slack_amount_add(&in.extra, &less, -1);
 	in.nodes = nodes;
-	slack_target_make(&in, out, NULL); /* its granularity was good before */
+	slack_target_make(&in, out);
 	free(nodes);
 }
 

@@ -130,41 +130,28 @@ static int64_t p95(int64_t *sums, size_t count, int64_t spans)
 	return rank <= zeros ? 0 : sums[rank - zeros - 1];
 }
 
-enum measure { CPU, MEMORY };
-
-static int64_t measure(const struct slack_arrival *one, enum measure what)
+bool slack_arrivals_p95(const struct slack_arrivals *a, int64_t now_ns, struct slack_amount *out)
 {
-	struct slack_amount sum = {0, 0};
-
-	slack_amount_add(&sum, &one->shape, one->count);
-	return what == CPU ? sum.cpu_milli : sum.mem_bytes;
-}
-
-static int64_t p95_of(const struct slack_arrivals *a, int64_t spans, enum measure what)
-{
-	int64_t *sums = mem_zalloc(a->count + 1, sizeof(*sums)), last = a->first_span - 1, result;
+	int64_t spans = slack_arrivals_spans(a, now_ns), last = a->first_span - 1;
+	int64_t *cpu = mem_zalloc(a->count + 1, sizeof(*cpu));
+	int64_t *mem = mem_zalloc(a->count + 1, sizeof(*mem));
 	size_t count = 0;
 
 	for (size_t i = 0; i < a->count; i++) {
 		const struct slack_arrival *one = &a->of[i];
+		struct slack_amount sum = {0, 0};
 
 		if (one->span < a->first_span || one->span >= a->first_span + spans)
 			continue;
+		slack_amount_add(&sum, &one->shape, one->count);
 		count += one->span != last;
 		last = one->span;
-		sums[count - 1] += measure(one, what);
+		cpu[count - 1] += sum.cpu_milli;
+		mem[count - 1] += sum.mem_bytes;
 	}
-	result = p95(sums, count, spans);
-	free(sums);
-	return result;
-}
-
-bool slack_arrivals_p95(const struct slack_arrivals *a, int64_t now_ns, struct slack_amount *out)
-{
-	int64_t spans = slack_arrivals_spans(a, now_ns);
-
-	if (!spans)
-		return false;
-	*out = (struct slack_amount){p95_of(a, spans, CPU), p95_of(a, spans, MEMORY)};
-	return true;
+	if (spans)
+		*out = (struct slack_amount){p95(cpu, count, spans), p95(mem, count, spans)};
+	free(cpu);
+	free(mem);
+	return spans > 0;
 }

@@ -8,7 +8,7 @@
  *   slack_verify.c   pushes placeholders out            slack_place.c    places, and displaces
  *   slack_ready.c    slots, fragmentation               slack_order.c    which class, node first
  *   slack_tell.c     the narration                      slack_after.c    units after a drain
- *   slack_balloon.c  placeholders that are real pods    slack_yaml.c     the objects that make them
+ *   slack_balloon.c  placeholders that are real pods, and the objects that make them
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_INTERNAL_H
 #define EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_INTERNAL_H
@@ -160,10 +160,6 @@ bool slack_is_of_node(const struct kube_pod *pod);
 
 /* --- slack_balloon.c */
 
-enum { SLACK_NAME_LEN = 64 };
-
-/* The name of a class's objects, a DNS label. */
-void slack_balloon_name(const char *key, char name[SLACK_NAME_LEN]);
 /* Counts balloons by class, on nodes that count. */
 void slack_count_balloons(struct slack_run *r);
 /* Wanted placeholders that neither placeholders nor balloons hold. */

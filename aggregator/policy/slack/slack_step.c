@@ -17,7 +17,6 @@
  * Cost: the pods of changed nodes, nodes times distinct shapes of classes, and placeholders; searches use
  * the placement core's tree.
  */
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -258,7 +257,6 @@ static void find_targets(struct slack_run *r, struct slack_search *search)
 	const place_node *which;
 	struct slack_amount *nodes;
 	struct slack_entry *unit;
-	int err;
 
 	for (struct slack_entry *e = r->state->entries; e; e = e->hh.next) {
 		e->found = false;
@@ -277,9 +275,7 @@ static void find_targets(struct slack_run *r, struct slack_search *search)
 	HASH_FIND_STR(r->state->entries, "unit", unit);
 	if (unit)
 		in.held = unit->pattern.shape;
-	err = slack_target_make(&in, &target, NULL);
-	assert(!err); /* options were checked */
-	(void)err;
+	slack_target_make(&in, &target);
 	name_dropped(r, &shared, &target);
 	want_default(r, &target);
 	slack_target_fini(&target);

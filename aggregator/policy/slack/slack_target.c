@@ -16,6 +16,7 @@
  */
 #include "aggregator/policy/slack/slack_target.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,22 +95,19 @@ int slack_rate_parse(const char *text, int64_t *rate_ppm, struct error *error)
 	const char *at = text + strspn(text, " \t");
 	int64_t unit = strchr(text, '%') ? SLACK_PPM / 100 : SLACK_PPM, value;
 	bool negative = *at == '-', fine = false, read;
+	const char *fault;
 
 	at += negative;
 	read = read_decimal(&at, unit, &value, &fine);
 	at += strspn(at, " \t");
 	at += *at == '%';
 	at += strspn(at, " \t");
-	if (!read || *at) {
-		error_set(error, "\"%.60s\" is no rate: one is like 0.1 or 10%%", text);
-		return -EINVAL;
-	}
-	if (fine) {
-		error_set(error, "\"%.60s\" is finer than a millionth", text);
-		return -EINVAL;
-	}
-	if (slack_rate_check(negative ? -value : value, NULL)) {
-		error_set(error, "\"%.60s\" is not in [0, 1)", text);
+	fault = !read || *at ? "is no rate: one is like 0.1 or 10%"
+		: fine	     ? "is finer than a millionth"
+		: slack_rate_check(negative ? -value : value, NULL) ? "is not in [0, 1)"
+								    : NULL;
+	if (fault) {
+		error_set(error, "\"%.60s\" %s", text, fault);
 		return -EINVAL;
 	}
 	*rate_ppm = value;
@@ -143,23 +141,6 @@ struct slack_amount slack_extra(const struct slack_amount *base, int64_t rate_pp
 }
 
 /* --- the unit */
-
-struct wide_amount {
-	wide cpu, mem;
-};
-
-static struct wide_amount sum_nodes(const struct slack_target_input *in)
-{
-	struct wide_amount sum = {0, 0};
-
-	for (size_t i = 0; i < in->node_count; i++) {
-		sum.cpu += in->nodes[i].cpu_milli;
-		sum.mem += in->nodes[i].mem_bytes;
-	}
-	sum.cpu = sum.cpu > INT64_MAX ? INT64_MAX : sum.cpu;
-	sum.mem = sum.mem > INT64_MAX ? INT64_MAX : sum.mem;
-	return sum;
-}
 
 /*
  * The smaller of the shares that a node has of the unit, as a fraction; a resource that the unit
@@ -233,16 +214,18 @@ static struct unit make_unit(const struct slack_target_input *in)
 {
 	const struct slack_amount *pod = &in->largest_pod;
 	struct slack_amount shape = {0, 0};
-	struct wide_amount sum = sum_nodes(in);
+	struct slack_amount sum = {0, 0};
 	wide parts = (wide)in->node_count * in->granularity;
 	struct unit u = {.amount = {0, 0}};
 
 	if (!in->node_count)
 		return u;
+	for (size_t i = 0; i < in->node_count; i++)
+		slack_amount_add(&sum, &in->nodes[i], 1);
 	for (size_t i = 0; i < in->shape_count; i++)
 		slack_amount_max(&shape, &in->shapes[i]);
-	u.amount.cpu_milli = divide_down(sum.cpu, parts, &u.less_cpu);
-	u.amount.mem_bytes = divide_down(sum.mem, parts, &u.less_mem);
+	u.amount.cpu_milli = divide_down(sum.cpu_milli, parts, &u.less_cpu);
+	u.amount.mem_bytes = divide_down(sum.mem_bytes, parts, &u.less_mem);
 	scale_to_fit(in, &u);
 	if (shape.cpu_milli)
 		cap(shape.cpu_milli, &u.amount.cpu_milli, &u.less_cpu);
@@ -356,17 +339,12 @@ static int64_t count_held(const struct slack_target_input *in, const struct slac
 	return count_units(&(struct unit){*held, true, true}, &t->remaining);
 }
 
-int slack_target_make(const struct slack_target_input *in, struct slack_target *out,
-		      struct error *error)
+void slack_target_make(const struct slack_target_input *in, struct slack_target *out)
 {
 	struct slack_amount covered = in->reserved;
 	struct unit unit;
 
-	if (in->granularity < 1 || in->granularity > SLACK_GRANULARITY_MAX) {
-		error_set(error, "a slack granularity of %u is not in 1..%d", in->granularity,
-			  SLACK_GRANULARITY_MAX);
-		return -EINVAL;
-	}
+	assert(in->granularity >= 1 && in->granularity <= SLACK_GRANULARITY_MAX);
 	unit = make_unit(in);
 	*out = (struct slack_target){.unit = unit.amount};
 	make_cover(in, out);
@@ -379,7 +357,6 @@ int slack_target_make(const struct slack_target_input *in, struct slack_target *
 	out->unit_count = count_units(&unit, &out->remaining);
 	out->held_count = count_held(in, out);
 	slack_amount_add(&out->total, &out->unit, out->unit_count);
-	return 0;
 }
 
 void slack_target_fini(struct slack_target *t)

@@ -95,9 +95,7 @@ struct slack_target {
 	struct slack_amount total;
 };
 
-/* 0, or -EINVAL for a granularity out of range. */
-int slack_target_make(const struct slack_target_input *in, struct slack_target *out,
-		      struct error *error);
+void slack_target_make(const struct slack_target_input *in, struct slack_target *out);
 void slack_target_fini(struct slack_target *t);
 
 /*
