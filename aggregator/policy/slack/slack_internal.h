@@ -75,7 +75,6 @@ struct slack_entry {
 	char *key; /* owned */
 	enum slack_kind kind;
 	struct slack_pattern pattern;
-	char *owner_uid; /* owned; owner whose pods' use is expected; NULL: none */
 	uint32_t wanted;
 	int64_t lower_since_ns;
 	uint32_t lower_target;
@@ -83,6 +82,7 @@ struct slack_entry {
 	size_t standing_count;
 	struct slack_standing *standing; /* owned; sorted by node */
 	/* in a step */
+	const char *owner_uid; /* of a workload: borrowed; the owner whose pods' use is expected */
 	bool found;
 	bool fits_no_node;
 	uint32_t target, index;
@@ -213,7 +213,7 @@ struct slack_run {
 struct slack_shared {
 	size_t count;
 	struct slack_amount *shapes; /* owned */
-	char **who; /* owned, with the strings */
+	const char **who; /* owned array; of the result */
 };
 
 struct slack_search *slack_search_new(const struct view *v);

@@ -74,7 +74,7 @@ static struct slack_amount expected_use(const struct slack_run *r, const struct 
 
 	if (e->kind != SLACK_WORKLOAD)
 		return e->pattern.shape;
-	use = expected_use_of_owner(r->view, e->owner_uid ? e->owner_uid : "", e->key);
+	use = expected_use_of_owner(r->view, e->owner_uid, e->key);
 	if (!use.known)
 		return e->pattern.shape;
 	return (struct slack_amount){(int64_t)ceil(int_max((int64_t)use.cpu_milli, 0)),

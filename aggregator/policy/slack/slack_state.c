@@ -42,7 +42,6 @@ static void free_entry(struct slack_entry *e)
 {
 	slack_entry_forget_standing(e);
 	slack_pattern_fini(&e->pattern);
-	free(e->owner_uid);
 	free(e->key);
 	free(e);
 }

@@ -23,6 +23,7 @@
 
 #include "aggregator/policy/slack/slack_internal.h"
 #include "shared/array.h"
+#include "shared/document.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
 
@@ -266,11 +267,8 @@ static char *annotation_of_template(const struct kube_workload *w)
 	if (!w || !strstr(w->object.text, "\"" SLACK_ANNOTATION "\""))
 		return NULL;
 	tree = cJSON_Parse(w->object.text);
-	found = cJSON_GetObjectItemCaseSensitive(tree, "spec");
-	found = cJSON_GetObjectItemCaseSensitive(found, "template");
-	found = cJSON_GetObjectItemCaseSensitive(found, "metadata");
-	found = cJSON_GetObjectItemCaseSensitive(found, "annotations");
-	found = cJSON_GetObjectItemCaseSensitive(found, SLACK_ANNOTATION);
+	found = cJSON_GetObjectItemCaseSensitive(
+		document_at(tree, "spec.template.metadata.annotations"), SLACK_ANNOTATION);
 	if (cJSON_IsString(found))
 		copy = mem_strdup(found->valuestring);
 	cJSON_Delete(tree);
@@ -340,21 +338,9 @@ static void share(struct slack_run *r, const struct group *g, struct slack_share
 		shared->shapes = array_grow(shared->shapes, shared->count, sizeof(*shared->shapes));
 		shared->who = array_grow(shared->who, shared->count, sizeof(char *));
 		shared->shapes[shared->count] = p.shape;
-		shared->who[shared->count++] = mem_strdup(g->key);
+		shared->who[shared->count++] = slack_result_name(r->result, g->key);
 	}
 	slack_pattern_fini(&p);
-}
-
-static void set_owner(struct slack_entry *e, const struct group *g)
-{
-	const char *uid = g->current  ? g->current->object.uid
-			  : g->newest ? g->newest->template->owner.uid
-				      : "";
-
-	if (e->owner_uid && strcmp(e->owner_uid, uid) == 0)
-		return;
-	free(e->owner_uid);
-	e->owner_uid = mem_strdup(uid);
 }
 
 static void mirror(struct slack_run *r, const struct group *g, const struct slack_ask *said)
@@ -363,7 +349,9 @@ static void mirror(struct slack_run *r, const struct group *g, const struct slac
 	int64_t amount = amount_of(g, said);
 
 	e->found = has_pattern(r, g, &e->pattern);
-	set_owner(e, g);
+	e->owner_uid = g->current  ? g->current->object.uid
+		       : g->newest ? g->newest->template->owner.uid
+				   : "";
 	if (e->found && amount > r->options->class_max) {
 		slack_add_issue(r->result, g->key,
 				SLACK_ANNOTATION
@@ -443,8 +431,6 @@ void slack_wanted_find(struct slack_run *r, struct slack_search *search,
 
 void slack_shared_fini(struct slack_shared *s)
 {
-	for (size_t i = 0; i < s->count; i++)
-		free(s->who[i]);
 	free(s->who);
 	free(s->shapes);
 	*s = (struct slack_shared){0};
