@@ -292,11 +292,9 @@ static void read_log(struct quota_search *q)
 	q->version = victim_log_version(l);
 	q->ask.in_flight_count =
 		victim_log_told(l, *uid ? uid : NULL, q->ask.now_ns - VICTIM_LOG_FLIGHT_NS,
-				q->ask.now_ns, &q->in_flight);
-	q->ask.in_flight = q->in_flight;
+				q->ask.now_ns, &q->ask.in_flight);
 	q->ask.exchanged_count =
-		victim_log_told(l, *uid ? uid : NULL, 0, q->ask.now_ns, &q->exchanged);
-	q->ask.exchanged = q->exchanged;
+		victim_log_told(l, *uid ? uid : NULL, 0, q->ask.now_ns, &q->ask.exchanged);
 	q->ask.past_count = victim_log_past(l, q->ask.now_ns - PAST_NS, &q->past);
 	q->ask.past = q->past;
 }
@@ -329,6 +327,6 @@ void quota_search_close(struct quota_search *q)
 	place_revert(q->place, q->mark);
 	place_cache_give(q->cache, q->place);
 	free(q->past);
-	free((void *)q->in_flight);
-	free((void *)q->exchanged);
+	free((void *)q->ask.in_flight);
+	free((void *)q->ask.exchanged);
 }

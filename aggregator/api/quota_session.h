@@ -91,10 +91,9 @@ struct quota_search {
 	size_t unseen; /* pods on nodes that the view does not show yet: nobody's victims */
 	const struct preempt *index; /* kept with the view */
 	struct preempt_options options;
-	/* of pod, never, now, past and in flight; allowed is the caller's to set */
+	/* in_flight and exchanged are owned; allowed is the caller's to set */
 	struct preempt_ask ask;
 	struct victim_past *past; /* owned */
-	const char *const *in_flight, *const *exchanged; /* owned, one block each */
 	uint64_t version; /* of the log, when it was read */
 };
 

@@ -131,19 +131,6 @@ static void tell_moves(const struct slack_result *r, struct buf *out)
 
 /* --- the rest */
 
-/* "12.5 %" */
-static void write_rate(struct buf *out, int64_t ppm)
-{
-	int digits = 4;
-
-	buf_printf(out, "%lld", (long long)ppm / 10000);
-	for (ppm %= 10000; ppm && ppm % 10 == 0; ppm /= 10)
-		digits--;
-	if (ppm)
-		buf_printf(out, ".%0*lld", digits, (long long)ppm);
-	buf_add_str(out, " %");
-}
-
 static void tell_target(const struct slack_run *r, struct buf *out)
 {
 	const struct slack_result *res = r->result;
@@ -159,9 +146,7 @@ static void tell_target(const struct slack_run *r, struct buf *out)
 			   (long long)res->arrival_spans);
 		return;
 	}
-	buf_add_str(out, ", ");
-	write_rate(out, r->options->rate_ppm);
-	buf_printf(out, " of what is %s",
+	buf_printf(out, ", %g %% of what is %s", (double)r->options->rate_ppm / 10000,
 		   r->options->base == SLACK_BASE_REQUESTED ? "requested" : "allocatable");
 	if (r->options->from_arrivals)
 		buf_printf(out,
