@@ -266,7 +266,9 @@ static void check_units(const struct cluster *c, const struct slack_target *t)
 	assert_true(some_holds(c->nodes, c->in.node_count, &t->unit));
 	assert_true(!max.cpu_milli || t->unit.cpu_milli <= max.cpu_milli);
 	assert_true(!max.mem_bytes || t->unit.mem_bytes <= max.mem_bytes);
-	slack_amount_add(&sum, &t->total, 1);
+	for (size_t i = 0; i < t->cover_count; i++)
+		slack_amount_add(&sum, &t->cover[i], 1);
+	slack_amount_add(&sum, &t->unit, t->unit_count);
 	slack_amount_add(&sum, &one, t->unit_count);
 	assert_true(slack_amount_fits(&c->in.extra, &sum));
 	slack_amount_add(&sum, &one, -t->unit_count);

@@ -72,76 +72,47 @@ bool slack_is_balloon(const struct kube_pod *pod)
 
 /* --- counting */
 
-struct named {
-	UT_hash_handle hh;
-	char *name; /* owned: "shop/evenkeel-slack-deployment-web" */
-	uint32_t class;
-};
-
-static struct named *name_classes(const struct slack_run *r)
-{
-	struct named *all = NULL;
-
-	for (uint32_t c = 0; c < r->class_count; c++) {
-		const struct slack_pattern *p = &r->classes[c]->pattern;
-		struct named *n = mem_zalloc(1, sizeof(*n));
-		char name[NAME_LEN];
-
-		balloon_name(r->classes[c]->key, name);
-		n->name = mem_printf("%s/%s", p->record->object.namespace, name);
-		n->class = c;
-		HASH_ADD_KEYPTR(hh, all, n->name, strlen(n->name), n);
-	}
-	return all;
-}
-
-static void free_names(struct named *all)
-{
-	struct named *n, *next;
-
-	HASH_RELEASE (all, n, next) {
-		free(n->name);
-		free(n);
-	}
-}
-
-static void count_balloon(struct slack_run *r, struct named *classes, const struct kube_pod *pod,
+static void count_balloon(struct slack_entry *classes, const struct kube_pod *pod,
 			  struct slack_amount *of_units)
 {
 	const struct slack_amount holds = slack_amount_of(kube_pod_requests(pod));
 	char *name = mem_printf("%s/%s", pod->object.namespace,
 				labels_find(&pod->template->labels, SLACK_CLASS_LABEL));
 	struct slack_entry *e;
-	struct named *n;
 	int64_t count;
 
-	HASH_FIND(hh, classes, name, strlen(name), n);
+	HASH_FIND(by_objects, classes, name, strlen(name), e);
 	free(name);
-	if (!n)
-		return;
-	e = r->classes[n->class];
-	if (e->kind == SLACK_UNIT) {
+	if (e && e->kind == SLACK_UNIT) {
 		slack_amount_add(of_units, &holds, 1);
 		count = slack_slots(of_units, 1, &e->pattern.shape);
 		e->balloons = count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
-	} else if (slack_amount_fits(&e->pattern.shape, &holds)) {
+	} else if (e && slack_amount_fits(&e->pattern.shape, &holds)) {
 		e->balloons++;
 	}
 }
 
 void slack_count_balloons(struct slack_run *r)
 {
-	struct named *classes = name_classes(r);
-	struct slack_amount of_units = {0, 0};
+	struct slack_entry *classes = NULL;
 
+	for (size_t c = 0; c < r->class_count; c++) {
+		struct slack_entry *e = r->classes[c];
+		char name[NAME_LEN];
+
+		if (!e->objects) {
+			balloon_name(e->key, name);
+			e->objects = mem_printf("%s/%s", e->pattern.record->object.namespace, name);
+		}
+		HASH_ADD_KEYPTR(by_objects, classes, e->objects, strlen(e->objects), e);
+	}
 	for (size_t i = 0; i < r->survey.balloon_count; i++) {
 		const struct slack_balloon *b = &r->survey.balloons[i];
 
 		if (r->survey.counts[b->node] && !b->pod->deletion_ns)
-			count_balloon(r, classes, b->pod, &of_units);
+			count_balloon(classes, b->pod, &r->result->basis->of_balloons);
 	}
-	free_names(classes);
-	r->result->basis->of_balloons = of_units;
+	HASH_CLEAR(by_objects, classes);
 }
 
 uint32_t slack_missing(const struct slack_run *r, uint32_t class)

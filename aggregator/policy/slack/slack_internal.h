@@ -71,8 +71,9 @@ struct slack_standing {
 
 /* A class from step to step. */
 struct slack_entry {
-	UT_hash_handle hh;
+	UT_hash_handle hh, by_objects;
 	char *key; /* owned */
+	char *objects; /* owned: "shop/evenkeel-slack-deployment-web"; NULL: not made yet */
 	enum slack_kind kind;
 	struct slack_pattern pattern;
 	uint32_t wanted;

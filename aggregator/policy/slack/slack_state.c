@@ -42,6 +42,7 @@ static void free_entry(struct slack_entry *e)
 {
 	slack_entry_forget_standing(e);
 	slack_pattern_fini(&e->pattern);
+	free(e->objects);
 	free(e->key);
 	free(e);
 }

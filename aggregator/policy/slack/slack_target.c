@@ -348,15 +348,12 @@ void slack_target_make(const struct slack_target_input *in, struct slack_target 
 	unit = make_unit(in);
 	*out = (struct slack_target){.unit = unit.amount};
 	make_cover(in, out);
-	for (size_t i = 0; i < out->cover_count; i++) {
+	for (size_t i = 0; i < out->cover_count; i++)
 		slack_amount_add(&covered, &out->cover[i], 1);
-		slack_amount_add(&out->total, &out->cover[i], 1);
-	}
 	out->remaining.cpu_milli = int_max(0, in->extra.cpu_milli - covered.cpu_milli);
 	out->remaining.mem_bytes = int_max(0, in->extra.mem_bytes - covered.mem_bytes);
 	out->unit_count = count_units(&unit, &out->remaining);
 	out->held_count = count_held(in, out);
-	slack_amount_add(&out->total, &out->unit, out->unit_count);
 }
 
 void slack_target_fini(struct slack_target *t)

@@ -30,7 +30,7 @@
 /* --- annotated workloads */
 
 struct group {
-	UT_hash_handle hh, by_owner;
+	UT_hash_handle hh;
 	char *key; /* owned: "shop/Deployment/web" */
 	const char *owner_uid; /* borrowed; "" */
 	bool daemons;
@@ -49,21 +49,22 @@ struct controller {
 
 struct slack_search {
 	const struct view *view;
-	struct group *groups, *owners;
+	struct group *groups;
 	struct controller *controllers;
 };
 
 static const enum object_kind kinds[] = {OBJECT_REPLICA_SET, OBJECT_STATEFUL_SET, OBJECT_DAEMON_SET,
 					 OBJECT_JOB, OBJECT_REPLICATION_CONTROLLER};
 
-static struct group *group_of(struct slack_search *s, const char *namespace,
-			      const struct owner_ref *who)
+/* NULL: there is none, and none is to be made. */
+static struct group *find_group(struct slack_search *s, const char *namespace,
+				const struct owner_ref *who, bool make)
 {
 	char *key = mem_printf("%s/%s/%s", namespace, who->kind, who->name);
 	struct group *g;
 
 	HASH_FIND_STR(s->groups, key, g);
-	if (g) {
+	if (g || !make) {
 		free(key);
 		return g;
 	}
@@ -73,13 +74,6 @@ static struct group *group_of(struct slack_search *s, const char *namespace,
 	g->daemons = strcmp(who->kind, "DaemonSet") == 0;
 	g->replicas = -1;
 	HASH_ADD_KEYPTR(hh, s->groups, g->key, strlen(g->key), g);
-	if (*g->owner_uid) {
-		struct group *other;
-
-		HASH_FIND(by_owner, s->owners, g->owner_uid, strlen(g->owner_uid), other);
-		if (!other)
-			HASH_ADD_KEYPTR(by_owner, s->owners, g->owner_uid, strlen(g->owner_uid), g);
-	}
 	return g;
 }
 
@@ -115,31 +109,23 @@ static bool is_newer(const struct kube_workload *a, const struct kube_workload *
 	return strcmp(a->object.name, b->object.name) > 0;
 }
 
-/* False: it is known already. Pods cannot be matched to a controller without a uid. */
-static bool know_controller(struct slack_search *s, struct group *g, const char *uid)
+/* Pods cannot be matched to a controller without a uid. */
+static void meet_controller(struct slack_search *s, struct group *g, const struct kube_workload *w)
 {
 	struct controller *c;
 
-	if (!*uid)
-		return true;
-	HASH_FIND_STR(s->controllers, uid, c);
+	HASH_FIND_STR(s->controllers, w->object.uid, c);
 	if (c)
-		return false;
-	c = mem_zalloc(1, sizeof(*c));
-	c->uid = uid;
-	c->group = g;
-	HASH_ADD_KEYPTR(hh, s->controllers, c->uid, strlen(c->uid), c);
-	return true;
-}
-
-static void meet_controller(struct slack_search *s, struct group *g, const struct kube_workload *w)
-{
-	if (!know_controller(s, g, w->object.uid))
 		return;
+	if (*w->object.uid) {
+		c = mem_zalloc(1, sizeof(*c));
+		c->uid = w->object.uid;
+		c->group = g;
+		HASH_ADD_KEYPTR(hh, s->controllers, c->uid, strlen(c->uid), c);
+	}
+	/* Jobs that ran want nothing any more: amount_of() reads the current one. */
 	if (w->object.kind == OBJECT_JOB)
-		g->replicas =
-			/* those that ran want nothing any more: the current one is asked below */
-			-1;
+		g->replicas = -1;
 	else if (w->replicas >= 0)
 		g->replicas = (g->replicas > 0 ? g->replicas : 0) + w->replicas;
 	if (!g->current || is_newer(w, g->current))
@@ -158,11 +144,13 @@ static void find_controllers(struct slack_search *s, bool all)
 			bool owned = *w->owner.kind && *w->owner.uid;
 			struct group *g = NULL;
 
-			if (all && owned)
-				HASH_FIND(by_owner, s->owners, w->owner.uid, strlen(w->owner.uid),
-					  g);
-			else if (!all && speaks(w))
-				g = group_of(s, w->object.namespace, owned ? &w->owner : &self);
+			if (!all && speaks(w))
+				g = find_group(s, w->object.namespace, owned ? &w->owner : &self,
+					       true);
+			else if (all && owned)
+				g = find_group(s, w->object.namespace, &w->owner, false);
+			if (g && owned && strcmp(g->owner_uid, w->owner.uid) != 0)
+				g = NULL;
 			if (g && all == owned)
 				meet_controller(s, g, w);
 		}
@@ -199,7 +187,7 @@ void slack_search_meet(struct slack_search *s, const struct kube_pod *pod)
 	} else {
 		struct owner_ref who = cluster_workload_of(s->view->cluster, pod);
 
-		g = group_of(s, pod->object.namespace, &who);
+		g = find_group(s, pod->object.namespace, &who, true);
 	}
 	g->pods++;
 	if (!g->newest || is_better(g, pod, g->newest))
@@ -389,7 +377,6 @@ static void free_search(struct slack_search *s)
 	struct group *g, *next;
 	struct controller *c, *next_controller;
 
-	HASH_CLEAR(by_owner, s->owners);
 	HASH_RELEASE (s->groups, g, next) {
 		free(g->key);
 		free(g);
@@ -404,10 +391,10 @@ struct slack_search *slack_search_new(const struct view *v)
 	struct slack_search *s = mem_zalloc(1, sizeof(*s));
 
 	s->view = v;
-	if (v->cluster) {
+	if (v->cluster)
 		find_controllers(s, false);
+	if (s->groups)
 		find_controllers(s, true);
-	}
 	return s;
 }
 
