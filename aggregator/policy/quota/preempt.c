@@ -351,12 +351,17 @@ static void tell_answer(const struct preempt_offer *o, const struct preempt_cand
 		buf_printf(out, "Victim %s.\n", c->victims[i].why);
 }
 
-/* By offer, for the caller to free: whether the pod fits there when pods in deletion are gone. */
+/*
+ * By offer, for the caller to free: whether the pod fits there when pods in deletion are gone. Corrected
+ * only.
+ */
 static bool *find_rooms(struct preempt_run *r, const struct preempt_offer *offers, size_t count)
 {
 	bool *needs_none = mem_zalloc(count + 1, sizeof(*needs_none));
 	bool allowed;
 
+	if (r->options->variant == QUOTA_UPSTREAM)
+		return needs_none;
 	preempt_run_leave(r);
 	allowed = preempt_run_quotas_allow(r);
 	for (size_t i = 0; allowed && i < count; i++) {
@@ -430,11 +435,11 @@ static void answer(struct preempt_run *r, const struct preempt_offer *offers, si
 {
 	if (r->options->variant == QUOTA_CORRECTED)
 		preempt_victims_collect(r);
-	for (size_t i = 0; i < count; i++)
-		out->room |= needs_none && needs_none[i];
-	for (size_t i = 0; i < count; i++)
-		out->count += search_offer(r, &offers[i], needs_none && needs_none[i],
-					   &out->of[out->count], &out->narration);
+	for (size_t i = 0; i < count; i++) {
+		out->room |= needs_none[i];
+		out->count += search_offer(r, &offers[i], needs_none[i], &out->of[out->count],
+					   &out->narration);
+	}
 }
 
 void preempt_for_extender(const struct preempt *x, struct place *p, struct quota_book *b,
@@ -443,7 +448,7 @@ void preempt_for_extender(const struct preempt *x, struct place *p, struct quota
 			  struct preempt_answer *out)
 {
 	struct preempt_run r;
-	bool *needs_none = NULL;
+	bool *needs_none;
 
 	*out = (struct preempt_answer){0};
 	out->of = mem_zalloc(offer_count + 1, sizeof(*out->of));
@@ -452,15 +457,14 @@ void preempt_for_extender(const struct preempt *x, struct place *p, struct quota
 	if (preempt_says_never(ask)) {
 		buf_add_str(&out->narration, "Its preemptionPolicy is Never: no victims.\n");
 	} else {
-		if (o->variant == QUOTA_CORRECTED)
-			needs_none = find_rooms(&r, offers, offer_count);
+		needs_none = find_rooms(&r, offers, offer_count);
 		answer(&r, offers, offer_count, needs_none, out);
 		if (!out->count && preempt_run_may_break(&r)) {
 			r.soft = true;
 			answer(&r, offers, offer_count, needs_none, out);
 		}
+		free(needs_none);
 	}
 	out->retry_ns = preempt_victims_next_ns(&r);
-	free(needs_none);
 	preempt_run_fini(&r);
 }

@@ -280,49 +280,35 @@ static int64_t fits_in_bin(const struct packing *p, const struct slack_entry *e,
 		       fit_by_others(p->run, &e->pattern, p->types[b->type].like));
 }
 
-static void fill(struct bin *b, const struct slack_entry *e, int64_t count)
+/* Of the smallest type that takes a pod of the class. False: none does. */
+static bool add_bin(struct packing *p, const struct slack_entry *e)
 {
-	slack_amount_add(&b->left, &e->pattern.shape, -count);
-	b->pods -= count;
-	b->others_taken |= e->pattern.other_resources;
-}
+	for (size_t t = 0; t < p->type_count; t++) {
+		struct type *type = &p->types[t];
 
-/* The smallest that takes one, or type_count. */
-static size_t find_type(const struct packing *p, const struct slack_entry *e)
-{
-	for (size_t t = 0; t < p->type_count; t++)
-		if (fits_in(e, &p->types[t].gives, p->types[t].pods) > 0 &&
-		    fit_by_others(p->run, &e->pattern, p->types[t].like) > 0 &&
-		    place_admits(p->run->place, e->probe, p->types[t].like))
-			return t;
-	return p->type_count;
+		if (fits_in(e, &type->gives, type->pods) <= 0 ||
+		    fit_by_others(p->run, &e->pattern, type->like) <= 0 ||
+		    !place_admits(p->run->place, e->probe, type->like))
+			continue;
+		p->bins = array_grow(p->bins, p->bin_count, sizeof(*p->bins));
+		p->bins[p->bin_count++] = (struct bin){t, type->gives, type->pods, false};
+		type->count++;
+		return true;
+	}
+	return false;
 }
 
 static void pack(struct packing *p, const struct slack_entry *e, int64_t count)
 {
-	size_t type = p->type_count;
+	for (size_t b = 0; count > 0 && (b < p->bin_count || add_bin(p, e)); b++) {
+		struct bin *bin = &p->bins[b];
+		int64_t some = int_min(count, fits_in_bin(p, e, bin));
 
-	for (size_t b = 0; count > 0 && b < p->bin_count; b++) {
-		int64_t some = int_min(count, fits_in_bin(p, e, &p->bins[b]));
-
-		if (some <= 0 ||
-		    !place_admits(p->run->place, e->probe, p->types[p->bins[b].type].like))
+		if (some <= 0 || !place_admits(p->run->place, e->probe, p->types[bin->type].like))
 			continue;
-		fill(&p->bins[b], e, some);
-		count -= some;
-	}
-	if (count > 0)
-		type = find_type(p, e);
-	while (count > 0 && type < p->type_count) {
-		struct bin *b;
-		int64_t some;
-
-		p->bins = array_grow(p->bins, p->bin_count, sizeof(*p->bins));
-		b = &p->bins[p->bin_count++];
-		*b = (struct bin){type, p->types[type].gives, p->types[type].pods, false};
-		p->types[type].count++;
-		some = int_min(count, fits_in_bin(p, e, b));
-		fill(b, e, some);
+		slack_amount_add(&bin->left, &e->pattern.shape, -some);
+		bin->pods -= some;
+		bin->others_taken |= e->pattern.other_resources;
 		count -= some;
 	}
 }

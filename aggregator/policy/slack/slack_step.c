@@ -204,18 +204,17 @@ static void want_shape(struct slack_run *r, const char *key, enum slack_kind kin
 	e->target = (uint32_t)count;
 }
 
+/* Dropped shapes have the order of the shared ones. */
 static void name_dropped(struct slack_run *r, const struct slack_shared *shared,
 			 const struct slack_target *t)
 {
-	for (size_t i = 0; i < shared->count; i++)
-		for (size_t d = 0; d < t->dropped_count; d++)
-			if (memcmp(&shared->shapes[i], &t->dropped[d], sizeof(t->dropped[d])) ==
-			    0) {
-				slack_add_issue(r->result, shared->who[i],
-						"no node that counts could hold a pod of it, were "
-						"it empty");
-				break;
-			}
+	for (size_t i = 0, d = 0; d < t->dropped_count; i++) {
+		if (memcmp(&shared->shapes[i], &t->dropped[d], sizeof(t->dropped[d])) != 0)
+			continue;
+		slack_add_issue(r->result, shared->who[i],
+				"no node that counts could hold a pod of it, were it empty");
+		d++;
+	}
 }
 
 /* Units keep their shape as long as fewer would be kept. */
