@@ -412,23 +412,11 @@ static const struct kube_pod *find_pending(const struct quota_session *s,
 /* Victims of the plan count as evicted. False: others were evicted since the search began. */
 static bool log_victims(const struct reclaim *r, const struct item *item)
 {
-	const struct preempt_candidate *c = &item->plan.chosen;
-	struct victim_log *log = r->search.ctx->victims;
-	struct victim *victims = mem_alloc((c->victim_count + 1) * sizeof(*victims));
 	/* Not the uid itself: that has the answers to a scheduler, on one node. */
 	char *preemptor = mem_printf("reclaim/%s", item->pod->object.uid);
-	int rc = 0;
+	int rc = quota_search_log(&r->search, preemptor, &item->plan.chosen);
 
-	for (size_t i = 0; i < c->victim_count; i++) {
-		const struct preempt_victim *v = &c->victims[i];
-
-		victims[i] = (struct victim){v->pod->object.uid, v->pod->object.namespace, v->node};
-	}
-	if (log && c->victim_count)
-		rc = victim_log_put(log, preemptor, victims, c->victim_count, r->search.version,
-				    r->search.ask.now_ns);
 	free(preemptor);
-	free(victims);
 	return !rc;
 }
 

@@ -330,3 +330,21 @@ void quota_search_close(struct quota_search *q)
 	free((void *)q->ask.in_flight);
 	free((void *)q->ask.exchanged);
 }
+
+int quota_search_log(const struct quota_search *q, const char *preemptor,
+		     const struct preempt_candidate *c)
+{
+	struct victim *victims = mem_alloc((c->victim_count + 1) * sizeof(*victims));
+	int rc = 0;
+
+	for (size_t i = 0; i < c->victim_count; i++) {
+		const struct preempt_victim *v = &c->victims[i];
+
+		victims[i] = (struct victim){v->pod->object.uid, v->pod->object.namespace, v->node};
+	}
+	if (q->ctx->victims && c->victim_count)
+		rc = victim_log_put(q->ctx->victims, preemptor, victims, c->victim_count,
+				    q->version, q->ask.now_ns);
+	free(victims);
+	return rc;
+}

@@ -102,6 +102,12 @@ void quota_search_open(struct quota_search *q, const struct api_context *ctx,
 		       struct place_cache *cache, const struct quota_session *s,
 		       const struct kube_pod *pod, bool never);
 void quota_search_close(struct quota_search *q);
+/*
+ * Notes the victims as told for that preemptor; does nothing without a log or victims. 0, or the error
+ * of victim_log_put(): -EAGAIN if others were told since the search began.
+ */
+int quota_search_log(const struct quota_search *q, const char *preemptor,
+		     const struct preempt_candidate *c);
 
 /*
  * The first pod, by priority and name, that is unschedulable although its quota is within its min,
