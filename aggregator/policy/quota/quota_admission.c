@@ -344,16 +344,17 @@ static void judge(const struct quota_book *b, const struct quota_entry *e,
 {
 	struct quota_excess x;
 
-	if (b->options.variant == QUOTA_CORRECTED && asks_too_much(e, ask, &x))
+	if (b->options.variant == QUOTA_CORRECTED && asks_too_much(e, ask, &x)) {
 		refuse(v, QUOTA_NEVER, &x, NULL);
-	else if (quota_find_excess(b, e, QUOTA_MAX, c, &x))
+	} else if (quota_find_excess(b, e, QUOTA_MAX, c, &x)) {
 		refuse(v, QUOTA_OVER_MAX, &x, ask->reserved);
-	else if (quota_find_excess(b, e, QUOTA_SUM_OF_MIN, c, &x))
+	} else if (quota_find_excess(b, e, QUOTA_SUM_OF_MIN, c, &x)) {
 		refuse(v, QUOTA_OVER_SUM, &x, ask->reserved);
-	else
+	} else {
 		admit(v, QUOTA_ADMITTED, ask, &e->quota);
-	if (!v->admitted)
-		tell_refusal(v, ask, &e->quota, quota_rows_find(&b->sum, x.name), borrows(b, e, c));
+		return;
+	}
+	tell_refusal(v, ask, &e->quota, quota_rows_find(&b->sum, x.name), borrows(b, e, c));
 }
 
 void quota_admit(const struct quota_book *b, const struct quota_ask *ask, struct quota_verdict *v)

@@ -141,7 +141,8 @@ static void add_reservation(struct quota_book *b, const struct reservation *r)
 /* The reservations of the copy that the view does not show. */
 static struct quota_counted find_counted(const struct reservations_copy *c, const struct view *v)
 {
-	struct quota_counted counted = {0, mem_alloc((c ? c->count + 1 : 1) * sizeof(*counted.of))};
+	struct quota_counted counted = {0, mem_alloc((c ? c->count + 1 : 1) *
+						     sizeof(const struct reservation *))};
 
 	for (size_t i = 0; c && i < c->count; i++)
 		if (reservations_counts(c->of[i], v->cluster ? v->cluster->generation : 0))
@@ -165,8 +166,8 @@ static void renew(struct quota_book *b, const char *namespace)
 
 	quota_book_drop(b, namespace);
 	put_quota(b, b->view, next_quota(t, &at));
-	at = array_lower_bound(namespace, b->counted.of, b->counted.count, sizeof(*b->counted.of),
-			       compare_counted);
+	at = array_lower_bound(namespace, b->counted.of, b->counted.count,
+			       sizeof(const struct reservation *), compare_counted);
 	for (; at < b->counted.count && strcmp(b->counted.of[at]->namespace, namespace) == 0; at++)
 		add_reservation(b, b->counted.of[at]);
 }
@@ -353,7 +354,7 @@ static void mark_changed(struct quota_book *b, const struct view *v,
 	for (size_t i = 0; i < these->count; i++) {
 		const struct reservation *r = these->of[i], **found;
 
-		found = bsearch(&r, others->of, others->count, sizeof(*others->of),
+		found = bsearch(&r, others->of, others->count, sizeof(const struct reservation *),
 				compare_entries);
 		if (!found || *found != r ||
 		    (b->view->cluster != v->cluster &&

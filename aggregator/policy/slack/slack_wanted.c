@@ -391,10 +391,10 @@ struct slack_search *slack_search_new(const struct view *v)
 	struct slack_search *s = mem_zalloc(1, sizeof(*s));
 
 	s->view = v;
-	if (v->cluster)
+	if (v->cluster) {
 		find_controllers(s, false);
-	if (s->groups)
 		find_controllers(s, true);
+	}
 	return s;
 }
 
