@@ -215,8 +215,9 @@ struct quota_verdict {
 };
 
 /*
- * O(resources + nominated pods). Any thread, as long as no thread changes the book. Max comes first,
- * as upstream. Upstream has no QUOTA_NEVER and no QUOTA_CRITICAL.
+ * O(resources + nominated pods). Allocates only if the pods request more than 28 extended
+ * resources together. Any thread, as long as no thread changes the book. Max comes first, as
+ * upstream. Upstream has no QUOTA_NEVER and no QUOTA_CRITICAL.
  */
 void quota_admit(const struct quota_book *b, const struct quota_ask *ask, struct quota_verdict *v);
 

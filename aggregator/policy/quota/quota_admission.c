@@ -27,7 +27,6 @@
 #include <string.h>
 
 #include "aggregator/policy/quota/quota_internal.h"
-#include "shared/array.h"
 
 const char *quota_admission_name(enum quota_admission g)
 {
@@ -55,13 +54,18 @@ static size_t find_claim(const struct quota_claims *c, const char *name)
 static struct quota_claim *put_claim(struct quota_claims *c, const char *name)
 {
 	size_t at = find_claim(c, name);
+	struct quota_claim *old = c->of;
 
 	if (at < c->count)
 		return &c->of[at];
-	c->of = array_grow(c->of, at, sizeof(*c->of));
-	c->of[at] = (struct quota_claim){.name = name};
-	c->count++;
-	return &c->of[at];
+	if (c->count == c->room) {
+		c->room *= 2;
+		c->of = mem_realloc(old == c->inlined ? NULL : old, c->room * sizeof(*c->of));
+		if (old == c->inlined)
+			memcpy(c->of, old, c->count * sizeof(*c->of));
+	}
+	c->of[c->count] = (struct quota_claim){.name = name};
+	return &c->of[c->count++];
 }
 
 enum part { PART_ASKED, PART_OWN, PART_TOTAL }; /* each counts for those before it, too */
@@ -90,16 +94,20 @@ static void add_claims(struct quota_claims *c, enum quota_variant v, enum part p
 /* more NULL: no pod. Upstream does not count pods. */
 static void claims_init(struct quota_claims *c, enum quota_variant v, const struct resources *more)
 {
-	*c = (struct quota_claims){.all = !more};
+	c->all = !more;
+	c->count = RESOURCE_STANDARD;
+	c->room = QUOTA_CLAIMS_INLINE;
+	c->of = c->inlined;
 	for (unsigned int id = 0; id < RESOURCE_STANDARD; id++)
-		put_claim(c, resource_name((enum resource_id)id));
+		c->of[id] = (struct quota_claim){.name = resource_name((enum resource_id)id)};
 	if (more)
 		add_claims(c, v, PART_ASKED, 1, more);
 }
 
 void quota_claims_fini(struct quota_claims *c)
 {
-	free(c->of);
+	if (c->of != c->inlined)
+		free(c->of);
 }
 
 /* --- comparisons ------------------------------------------------------------------------------ */

@@ -101,8 +101,9 @@ enum { QUOTA_CLAIMS_INLINE = 32 };
 /* The standard resources by their ids, then the others in the order they came. */
 struct quota_claims {
 	bool all; /* no pod: usage alone is compared */
-	size_t count;
-	struct quota_claim *of; /* owned */
+	size_t count, room;
+	struct quota_claim *of; /* `inlined`, or owned where that was too small */
+	struct quota_claim inlined[QUOTA_CLAIMS_INLINE];
 };
 
 void quota_claims_fini(struct quota_claims *c);
