@@ -5,6 +5,9 @@
 
 #include <stdint.h>
 
+/* < 0, 0 or > 0, as qsort() wants it. Chained by ?: the first difference decides. */
+#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+
 static inline int64_t int_min(int64_t a, int64_t b)
 {
 	return a < b ? a : b;

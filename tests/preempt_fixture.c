@@ -10,6 +10,7 @@
 #include "shared/timefmt.h"
 #include "tests/model_fixture.h"
 #include "tests/view_fixture.h"
+#include "tests/quota_fixture.h"
 
 void preempt_fixture_init(struct preempt_fixture *f, enum quota_variant variant)
 {
@@ -115,7 +116,7 @@ void preempt_fixture_build(struct preempt_fixture *f, bool used)
 	f->view = place_fixture_view(&f->cluster, NULL, 0);
 	f->place = place_new(f->view, &place);
 	f->index = preempt_of(f->view);
-	f->book = quota_book_of(f->quotas, f->quota_count, &quota);
+	f->book = quota_fixture_book(f->quotas, f->quota_count, &quota);
 	if (used)
 		sum_used(f);
 }

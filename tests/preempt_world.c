@@ -87,8 +87,8 @@ void preempt_world_draw(struct world *w, uint64_t seed)
 	}
 	w->past_count = draw(4);
 	for (int i = 0; i < w->past_count; i++)
-		w->past[i] = (struct preempt_past){preempt_world_spaces[draw(SPACES)],
-						   VIEW_FIXTURE_NOW_NS -
+		w->past[i] = (struct victim_past){.namespace = preempt_world_spaces[draw(SPACES)],
+						  .at_ns = VIEW_FIXTURE_NOW_NS -
 							   (int64_t)draw(1200) * 1000000000LL};
 	if (!chance(60))
 		return;

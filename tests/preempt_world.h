@@ -38,7 +38,7 @@ struct world {
 	struct toy_quota quotas[SPACES];
 	struct toy_pod pods[PODS], self;
 	int budget_space[BUDGETS], budget_allowed[BUDGETS], budget_count;
-	struct preempt_past past[3];
+	struct victim_past past[3];
 	int gang_min[SPACES]; /* 0: there is no such group */
 	bool soft;
 };

@@ -83,3 +83,64 @@ bool quota_fixture_remove(struct quota_book *b, const char *namespace)
 	quota_book_scale(b);
 	return removed;
 }
+
+static bool has_own(const struct quota_book *b, const char *namespace)
+{
+	return quota_book_index(b, namespace) < quota_book_count(b);
+}
+
+struct quota_book *quota_fixture_book(const struct quota *quotas, size_t count,
+				      const struct quota_options *o)
+{
+	struct quota_book *b = quota_book_alloc(o);
+
+	for (size_t i = 0; i < count; i++)
+		if (!has_own(b, quotas[i].namespace))
+			quota_book_put(b, &quotas[i]);
+	return b;
+}
+
+bool quota_fixture_insert(struct quota_book *b, const struct quota *q)
+{
+	if (has_own(b, q->namespace))
+		return false;
+	quota_book_put(b, q);
+	quota_book_scale(b);
+	return true;
+}
+
+/* Usage beyond INT64_MAX is kept exactly. */
+bool quota_fixture_set_bounds(struct quota_book *b, const struct quota *q)
+{
+	struct quota_book *other;
+	struct quota_entry *kept, *now;
+	const struct quota_rows *rows;
+	struct quota with;
+
+	if (!has_own(b, q->namespace))
+		return false;
+	with = *quota_book_find(b, q->namespace);
+	with.name = q->name;
+	with.min = q->min;
+	with.max = q->max;
+	with.has_min = q->has_min;
+	with.has_max = q->has_max;
+	other = quota_book_alloc(&b->options);
+	kept = quota_book_put(other, &with);
+	rows = &quota_book_entry(b, q->namespace)->rows;
+	for (size_t i = 0; i < rows->count; i++)
+		if (rows->of[i].in_used)
+			quota_rows_put(&kept->rows, rows->of[i].name)->used = rows->of[i].used;
+	quota_book_drop(b, q->namespace);
+	now = quota_book_put(b, &kept->quota);
+	for (size_t i = 0; i < kept->rows.count; i++) {
+		const struct quota_row *from = &kept->rows.of[i];
+		struct quota_row *to = quota_rows_put(&now->rows, from->name);
+
+		quota_rows_put(&b->sum, from->name)->used += from->used - to->used;
+		to->used = from->used;
+	}
+	quota_book_free(other);
+	quota_book_scale(b);
+	return true;
+}

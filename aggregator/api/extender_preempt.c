@@ -213,23 +213,6 @@ static void take_candidate(struct preempting *p, const struct preempt_candidate 
 		v->pods[v->count++].uid = c->victims[i].pod->object.uid;
 }
 
-/* 0, or -EAGAIN: another answer was kept since the search began. */
-static int remember(const struct preempting *p, const struct preempt_candidate *c, uint64_t version)
-{
-	struct victim *victims = mem_alloc((c->victim_count + 1) * sizeof(*victims));
-	int rc;
-
-	for (size_t i = 0; i < c->victim_count; i++) {
-		const struct kube_pod *pod = c->victims[i].pod;
-
-		victims[i] = (struct victim){pod->object.uid, pod->object.namespace, c->node};
-	}
-	rc = victim_log_put(p->ctx->victims, p->pod->object.uid, victims, c->victim_count, version,
-			    p->ctx->now_ns());
-	free(victims);
-	return rc == -EAGAIN ? rc : 0;
-}
-
 /* The former node comes first, alone: a cheaper node is no reason to evict others as well. */
 static void find(struct quota_search *q, const struct preempting *p,
 		 const struct preempt_offer *offers, struct preempt_answer *out)
@@ -271,14 +254,14 @@ static bool search_once(struct preempting *p, const struct preempt_offer *offers
 	find(&q, p, offers, &found);
 	p->retry_ns = found.retry_ns;
 	chosen = preempt_choose(found.of, found.count, q.options.variant);
-	if (chosen < found.count && p->ctx->victims)
-		rc = remember(p, &found.of[chosen], q.version);
-	if (chosen < found.count && !rc)
+	if (chosen < found.count)
+		rc = quota_search_log(&q, p->pod->object.uid, &found.of[chosen]);
+	if (chosen < found.count && rc != -EAGAIN)
 		take_candidate(p, &found.of[chosen]);
 	preempt_answer_fini(&found);
 	quota_search_close(&q);
 	free(uids);
-	return !rc;
+	return rc != -EAGAIN;
 }
 
 bool extender_preempt_rehearse(const struct api_context *ctx, struct kube_pod *pod,

@@ -134,22 +134,6 @@ static void add_sentence(struct buf *note, const char *text)
 	buf_printf(note, "%s%s", note->len ? "; " : "", text);
 }
 
-struct over_max {
-	const struct quota_balance *balance;
-	struct buf note;
-};
-
-static void see_resource(const struct quota *q, const char *resource, void *context)
-{
-	struct over_max *over = context;
-	struct error why;
-
-	if (quota_state_of(q, over->balance, resource) != QUOTA_STATE_OVER_MAX)
-		return;
-	quota_state_tell(q, over->balance, resource, &why);
-	add_sentence(&over->note, why.text);
-}
-
 /* Default quotas are no objects. */
 static void offer_over_max(struct offer *f, const struct quota_session *s)
 {
@@ -158,17 +142,24 @@ static void offer_over_max(struct offer *f, const struct quota_session *s)
 	quota_balances_of(s->book, &all);
 	for (size_t i = 0; i < quota_book_count(s->book); i++) {
 		const struct quota *q = quota_book_at(s->book, i);
-		struct over_max over = {.note = BUF_INIT};
 		struct quota_balance balance;
+		struct buf note = BUF_INIT;
+		const char *resource;
+		struct error why;
+		int64_t amount;
 
 		quota_balance_of(s->book, i, &all, &balance);
-		over.balance = &balance;
-		quota_each_told(q, &balance, see_resource, &over);
-		if (over.note.len && *q->name)
+		for (size_t at = 0; resources_next(&balance.told, &at, &resource, &amount);) {
+			if (quota_state_of(q, &balance, resource) != QUOTA_STATE_OVER_MAX)
+				continue;
+			quota_state_tell(q, &balance, resource, &why);
+			add_sentence(&note, why.text);
+		}
+		if (note.len && *q->name)
 			offer_quota(f, s->view, q->namespace, q->name,
-				    quota_state_name(QUOTA_STATE_OVER_MAX), over.note.data);
+				    quota_state_name(QUOTA_STATE_OVER_MAX), note.data);
 		quota_balance_fini(&balance);
-		buf_fini(&over.note);
+		buf_fini(&note);
 	}
 	quota_balances_fini(&all);
 }
@@ -192,10 +183,10 @@ static void offer_findings(struct offer *f, const struct quota_session *s)
 
 		for (end = i; end < found.count && is_same(first, &found.of[end]); end++)
 			add_sentence(&note, found.of[end].text);
-		if (quota_lint_severity(first->code) != QUOTA_LINT_INFO && *first->namespace &&
-		    *first->name)
+		if (quota_lint_kind(first->code)->severity != QUOTA_LINT_INFO &&
+		    *first->namespace && *first->name)
 			offer_quota(f, s->view, first->namespace, first->name,
-				    quota_lint_code(first->code), note.data);
+				    quota_lint_kind(first->code)->code, note.data);
 		buf_fini(&note);
 	}
 	quota_findings_fini(&found);
@@ -230,9 +221,9 @@ static void offer_pods(const struct object_events *o, struct offer *f)
 		offer(f, &(struct object_event){
 				 .api_version = "v1",
 				 .kind = "Pod",
-				 .namespace = event.namespace,
-				 .name = event.name,
-				 .uid = event.uid,
+				 .namespace = event.pod->object.namespace,
+				 .name = event.pod->object.name,
+				 .uid = event.pod->object.uid,
 				 .reason = "RefusedByEvenkeel",
 				 .note = event.message,
 				 .warning = true,

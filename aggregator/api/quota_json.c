@@ -13,15 +13,17 @@
 
 static void write_finding(struct jsonw *w, const struct quota_finding *f)
 {
+	const struct quota_lint_kind *kind = quota_lint_kind(f->code);
+
 	jsonw_object_open(w);
-	jsonw_key_string(w, "code", quota_lint_code(f->code));
-	jsonw_key_string(w, "severity", quota_severity_name(quota_lint_severity(f->code)));
+	jsonw_key_string(w, "code", kind->code);
+	jsonw_key_string(w, "severity", quota_severity_name(kind->severity));
 	jsonw_key_string(w, "kind", f->kind);
 	jsonw_key_text(w, "namespace", f->namespace);
 	jsonw_key_text(w, "name", f->name);
 	jsonw_key_text(w, "field", f->field);
 	jsonw_key_string(w, "text", f->text);
-	jsonw_key_string(w, "behaviour", quota_lint_behaviour(f->code));
+	jsonw_key_string(w, "behaviour", kind->behaviour);
 	if (*f->resource) {
 		jsonw_key_string(w, "resource", f->resource);
 		jsonw_key_int(w, "value", f->value);
@@ -138,36 +140,19 @@ static void write_reason(struct jsonw *w, const struct quota *q, const struct qu
 	jsonw_object_close(w);
 }
 
-struct telling {
-	struct jsonw *w;
-	const struct quota_balance *balance;
-	enum quota_state worst;
-};
-
-static void see_state(const struct quota *q, const char *name, void *context)
-{
-	struct telling *t = context;
-	enum quota_state s = quota_state_of(q, t->balance, name);
-
-	if (s < t->worst)
-		t->worst = s;
-}
-
-static void tell_state(const struct quota *q, const char *name, void *context)
-{
-	const struct telling *t = context;
-
-	write_reason(t->w, q, t->balance, name);
-}
-
 static void write_verdict(struct jsonw *w, const struct quota *q, const struct quota_balance *b)
 {
-	struct telling t = {w, b, QUOTA_STATE_WITHIN};
+	enum quota_state worst = QUOTA_STATE_WITHIN;
+	const char *name;
+	int64_t amount;
 
-	quota_each_told(q, b, see_state, &t);
-	jsonw_key_string(w, "verdict", quota_state_name(t.worst));
+	for (size_t at = 0; resources_next(&b->told, &at, &name, &amount);)
+		if (quota_state_of(q, b, name) < worst)
+			worst = quota_state_of(q, b, name);
+	jsonw_key_string(w, "verdict", quota_state_name(worst));
 	jsonw_key_array(w, "reasons");
-	quota_each_told(q, b, tell_state, &t);
+	for (size_t at = 0; resources_next(&b->told, &at, &name, &amount);)
+		write_reason(w, q, b, name);
 	jsonw_array_close(w);
 }
 

@@ -116,22 +116,6 @@ static void write_plan(struct jsonw *w, const struct preempt_plan *plan, int64_t
 
 /* --- the answer */
 
-struct wishes {
-	const char *node; /* NULL: any */
-	const char *pdb; /* NULL: as the server was told */
-};
-
-static void open_answer(struct api_response *rs, struct jsonw *w, const struct quota_session *s,
-			const struct kube_pod *pod, const struct quota_search *q)
-{
-	list_answer_open(rs, w, "QuotaPreemption", q->ask.now_ns);
-	quota_session_write_head(s, w, "gap");
-	if (q->unseen)
-		jsonw_key_int(w, "unseenPods", (int64_t)q->unseen);
-	jsonw_key_string(w, "useCap", place_cap_applies(q->place) ? "on" : "off: no usage data");
-	quota_json_write_pod(w, pod);
-}
-
 static void search(struct quota_search *q, const struct quota_session *s,
 		   const struct pod_body *body, struct api_response *rs)
 {
@@ -139,50 +123,55 @@ static void search(struct quota_search *q, const struct quota_session *s,
 	struct jsonw w;
 
 	preempt_make_plan(q->index, q->place, s->book, &q->options, &q->ask, &plan);
-	open_answer(rs, &w, s, q->ask.pod, q);
+	list_answer_open(rs, &w, "QuotaPreemption", q->ask.now_ns);
+	quota_session_write_head(s, &w, "gap");
+	if (q->unseen)
+		jsonw_key_int(&w, "unseenPods", (int64_t)q->unseen);
+	jsonw_key_string(&w, "useCap", place_cap_applies(q->place) ? "on" : "off: no usage data");
+	quota_json_write_pod(&w, q->ask.pod);
 	pod_manifest_write_warnings(cJSON_GetObjectItemCaseSensitive(body->tree, "pod"), &w);
 	write_plan(&w, &plan, q->ask.now_ns);
 	list_answer_close(&w);
 	preempt_plan_fini(&plan);
 }
 
-/* Only that node; false: *rs says that there is none. */
-static bool choose_node(struct quota_search *q, const char *name, bool **allowed,
-			struct api_response *rs)
+/* Only that node, or any for NULL; q->ask.allowed is to be freed. False: *rs says that there is none. */
+static bool choose_node(struct quota_search *q, const char *name, struct api_response *rs)
 {
-	place_node n;
+	place_node n = name ? place_find_node(q->place, name) : PLACE_NONE;
+	bool *allowed;
 
-	*allowed = NULL;
 	if (!name)
 		return true;
-	n = place_find_node(q->place, name);
 	if (n == PLACE_NONE)
 		return api_fail(rs, FAIL_NOT_FOUND, "nominatedNode", "there is no node \"%.253s\"",
 				name);
-	*allowed = mem_zalloc(place_node_count(q->place), sizeof(**allowed));
-	(*allowed)[n] = true;
-	q->ask.allowed = *allowed;
+	allowed = mem_zalloc(place_node_count(q->place), sizeof(*allowed));
+	allowed[n] = true;
+	q->ask.allowed = allowed;
 	return true;
 }
 
 static void answer(const struct api_context *ctx, const struct quota_session *s,
-		   const struct pod_body *body, const struct wishes *wishes,
-		   struct api_response *rs)
+		   const struct pod_body *body, struct api_response *rs)
 {
 	const struct kube_pod *bound = quota_session_find_bound(s, body->pod);
+	const char *node, *pdb;
 	struct quota_search q;
-	bool *allowed;
 
+	if (!pod_body_string(body, "nominatedNode", &node, rs) ||
+	    !pod_body_string(body, "pdb", &pdb, rs) || !quota_session_knows_pods(s, rs))
+		return;
 	if (bound) {
 		api_fail(rs, FAIL_BAD_REQUEST, "pod", "is on node \"%.253s\" already", bound->node);
 		return;
 	}
 	quota_search_open(&q, ctx, ctx->places, s, body->pod, body->never_preempts);
-	if (wishes->pdb)
-		q.options.pdb_hard = strcmp(wishes->pdb, "hard") == 0;
-	if (choose_node(&q, wishes->node, &allowed, rs))
+	if (pdb)
+		q.options.pdb_hard = strcmp(pdb, "hard") == 0;
+	if (choose_node(&q, node, rs))
 		search(&q, s, body, rs);
-	free(allowed);
+	free((void *)q.ask.allowed);
 	quota_search_close(&q);
 }
 
@@ -190,15 +179,11 @@ void api_quotas_preempt(const struct api_context *ctx, const struct api_request 
 			struct api_response *rs)
 {
 	struct quota_session session;
-	struct wishes wishes;
 	struct pod_body body;
 
 	if (!quota_session_read(&session, &body, ctx, rq, api_preempt_members, rs))
 		return;
-	if (pod_body_string(&body, "nominatedNode", &wishes.node, rs) &&
-	    pod_body_string(&body, "pdb", &wishes.pdb, rs) &&
-	    quota_session_knows_pods(&session, rs))
-		answer(ctx, &session, &body, &wishes, rs);
+	answer(ctx, &session, &body, rs);
 	quota_session_close(&session);
 	pod_body_fini(&body);
 }

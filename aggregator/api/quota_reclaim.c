@@ -37,6 +37,7 @@
 #include "aggregator/api/view_json.h"
 #include "aggregator/policy/expected_use.h"
 #include "aggregator/state/victim_log.h"
+#include "shared/arith.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
@@ -63,7 +64,7 @@ struct reclaim {
 	/* Owned: what was told before, and the victims of the items. */
 	const char **going;
 	size_t going_count, past_count;
-	struct preempt_past *past;
+	struct victim_past *past;
 };
 
 /* --- who waits */
@@ -72,11 +73,7 @@ struct reclaim {
 static const struct reservation *find_claim(const struct quota_session *s,
 					    const struct kube_pod *pod)
 {
-	const struct reservation *e =
-		s->reservations ? reservations_copy_find(s->reservations, pod->object.namespace,
-							 pod->object.name, pod->object.uid,
-							 s->view->cluster->generation)
-				: NULL;
+	const struct reservation *e = quota_session_find_reserved(s, pod);
 
 	return e && reservation_is_claim(e, s->now_ns) ? e : NULL;
 }
@@ -92,9 +89,8 @@ static int by_priority(const void *left, const void *right)
 	const struct kube_pod *a = *(const struct kube_pod *const *)left;
 	const struct kube_pod *b = *(const struct kube_pod *const *)right;
 
-	if (a->template->priority != b->template->priority)
-		return a->template->priority > b->template->priority ? -1 : 1;
-	return object_compare(&a->object, &b->object);
+	return COMPARE(b->template->priority, a->template->priority)
+		       ?: object_compare(&a->object, &b->object);
 }
 
 static void find_waiting(struct reclaim *r)
@@ -147,8 +143,7 @@ static void carry_out(struct reclaim *r, const struct item *item)
 		quota_book_subtract(r->session->book, o->namespace,
 				    kube_pod_requests(c->victims[i].pod));
 		r->going[r->going_count++] = o->uid;
-		r->past[r->past_count++] =
-			(struct preempt_past){o->namespace, r->search.ask.now_ns};
+		r->past[r->past_count++] = (struct victim_past){r->search.ask.now_ns, o->namespace};
 	}
 	if (pod != PLACE_NONE && place_where(place, pod) == PLACE_NONE)
 		place_put(place, pod, place_find_node(place, c->node));
@@ -199,19 +194,20 @@ static void search_for(struct reclaim *r, const struct kube_pod *pod)
 	preempt_plan_fini(&item->plan);
 }
 
-static void open_search(struct reclaim *r, const struct api_context *ctx)
+static void open_search(struct reclaim *r, const struct api_context *ctx,
+			const struct kube_pod *pod)
 {
 	struct quota_search *q = &r->search;
 
-	quota_search_open(q, ctx, ctx->places, r->session, r->pods[0], false);
+	quota_search_open(q, ctx, ctx->places, r->session, pod, false);
 	r->going_count = q->ask.in_flight_count;
 	r->going = mem_alloc((r->going_count + 1) * sizeof(*r->going));
-	for (size_t i = 0; i < r->going_count; i++)
-		r->going[i] = q->ask.in_flight[i];
+	if (r->going_count)
+		memcpy(r->going, q->ask.in_flight, r->going_count * sizeof(*r->going));
 	r->past_count = q->ask.past_count;
 	r->past = mem_alloc((r->past_count + 1) * sizeof(*r->past));
-	for (size_t i = 0; i < r->past_count; i++)
-		r->past[i] = q->ask.past[i];
+	if (r->past_count)
+		memcpy(r->past, q->ask.past, r->past_count * sizeof(*r->past));
 }
 
 static void close_search(struct reclaim *r)
@@ -227,7 +223,7 @@ static void search_all(struct reclaim *r, const struct api_context *ctx)
 
 	if (!r->pod_count)
 		return;
-	open_search(r, ctx);
+	open_search(r, ctx, r->pods[0]);
 	r->items = mem_zalloc(PODS_MAX, sizeof(*r->items));
 	for (size_t i = 0; i < r->pod_count; i++) {
 		if (is_vain(r, r->pods[i]))
@@ -354,7 +350,7 @@ struct kube_pod *quota_reclaim_next(const struct api_context *ctx,
 			found = (struct kube_pod *)r.pods[i];
 	if (found) {
 		object_hold(&found->object);
-		open_search(&r, ctx);
+		open_search(&r, ctx, found);
 		tell(&r, found, text);
 		close_search(&r);
 	}
@@ -403,16 +399,11 @@ static bool read_claim(struct claim_request *q, const struct api_request *rq,
 static const struct kube_pod *find_pending(const struct quota_session *s,
 					   const struct claim_request *q, struct api_response *rs)
 {
-	const struct object_table *t = s->view->cluster->tables[OBJECT_POD];
+	const struct kube_pod *pod = (const void *)cluster_find_listed(s->view->cluster, OBJECT_POD,
+								       q->namespace, q->name);
 
-	for (size_t i = 0; i < t->count; i++) {
-		const struct kube_pod *pod = (const struct kube_pod *)t->of[i];
-
-		if (strcmp(pod->object.uid, q->uid) == 0 && !*pod->node && !pod->deletion_ns &&
-		    strcmp(pod->object.namespace, q->namespace) == 0 &&
-		    strcmp(pod->object.name, q->name) == 0)
-			return pod;
-	}
+	if (pod && strcmp(pod->object.uid, q->uid) == 0 && !*pod->node && !pod->deletion_ns)
+		return pod;
 	api_fail(rs, FAIL_CONFLICT, "uid", "pod %.60s/%.200s with uid %.60s is not pending",
 		 q->namespace, q->name, q->uid);
 	return NULL;
@@ -421,23 +412,11 @@ static const struct kube_pod *find_pending(const struct quota_session *s,
 /* Victims of the plan count as evicted. False: others were evicted since the search began. */
 static bool log_victims(const struct reclaim *r, const struct item *item)
 {
-	const struct preempt_candidate *c = &item->plan.chosen;
-	struct victim_log *log = r->search.ctx->victims;
-	struct victim *victims = mem_alloc((c->victim_count + 1) * sizeof(*victims));
 	/* Not the uid itself: that has the answers to a scheduler, on one node. */
 	char *preemptor = mem_printf("reclaim/%s", item->pod->object.uid);
-	int rc = 0;
+	int rc = quota_search_log(&r->search, preemptor, &item->plan.chosen);
 
-	for (size_t i = 0; i < c->victim_count; i++) {
-		const struct preempt_victim *v = &c->victims[i];
-
-		victims[i] = (struct victim){v->pod->object.uid, v->pod->object.namespace, v->node};
-	}
-	if (log && c->victim_count)
-		rc = victim_log_put(log, preemptor, victims, c->victim_count, r->search.version,
-				    r->search.ask.now_ns);
 	free(preemptor);
-	free(victims);
 	return !rc;
 }
 
@@ -485,25 +464,27 @@ static bool is_as_listed(const struct item *item, const char *plan, struct api_r
 }
 
 /* Claims the node of the plan, as it is searched for now. -EAGAIN as make_claim(). */
-static int claim_plan(struct reclaim *r, const struct api_context *ctx,
-		      const struct claim_request *q, struct api_response *rs)
+static int claim_plan(struct quota_session *s, const struct api_context *ctx,
+		      const struct kube_pod *pod, const struct claim_request *q,
+		      struct api_response *rs)
 {
-	const struct quota_session *s = r->session;
+	struct reclaim r = {.session = s};
 	struct item item;
 	int rc = -EINVAL;
 
-	open_search(r, ctx);
-	make_plan(r, r->pods[0], &item);
+	open_search(&r, ctx, pod);
+	make_plan(&r, pod, &item);
 	if (is_as_listed(&item, q->plan, rs))
 		rc = make_claim(s, ctx, item.pod, item.plan.chosen.node, s->reservations, rs);
-	if (!rc && !log_victims(r, &item)) {
+	if (!rc && !log_victims(&r, &item)) {
 		reservations_release(ctx->reservations, q->uid);
 		rc = -EAGAIN;
 	}
 	if (!rc)
 		write_claimed(q, item.plan.chosen.node, s->now_ns, rs);
 	preempt_plan_fini(&item.plan);
-	close_search(r);
+	close_search(&r);
+	reclaim_fini(&r);
 	return rc;
 }
 
@@ -512,7 +493,6 @@ static int claim(const struct api_context *ctx, struct quota_session *s,
 {
 	const struct kube_pod *pod = find_pending(s, q, rs);
 	const struct reservation *before = pod ? find_claim(s, pod) : NULL;
-	struct reclaim r = {.session = s};
 	int rc = -EINVAL;
 
 	if (before) {
@@ -523,10 +503,7 @@ static int claim(const struct api_context *ctx, struct quota_session *s,
 		api_fail(rs, FAIL_CONFLICT, "namespace",
 			 "quota %.60s is not within its min with the pod", q->namespace);
 	} else if (pod) {
-		r.pods = mem_alloc(sizeof(struct kube_pod *));
-		r.pods[0] = pod;
-		rc = claim_plan(&r, ctx, q, rs);
-		reclaim_fini(&r);
+		rc = claim_plan(s, ctx, pod, q, rs);
 	}
 	return rc;
 }

@@ -35,8 +35,7 @@ void quota_book_cache_tidy(struct quota_book_cache *s, int64_t now_ns);
 
 struct quota_session {
 	struct quota_options options; /* the context's, with the variant of the request; borrowed */
-	struct reservations_copy *reservations; /* NULL: nothing is reserved */
-	bool owns_reservations;
+	struct reservations_copy *reservations; /* held; NULL: nothing is reserved */
 	int64_t now_ns;
 	struct view *view; /* held */
 	struct quota_book_cache *cache; /* that the book is given back to; borrowed */
@@ -45,7 +44,7 @@ struct quota_session {
 	struct quota_nominated *nominated; /* owned; borrows from the view */
 };
 
-/* Of a view and a copy of the reservations (or NULL) that outlive the session. */
+/* Of a view and a copy of the reservations, or NULL. Holds both. */
 void quota_session_of(struct quota_session *s, const struct api_context *ctx,
 		      struct reservations_copy *reservations, struct view *v);
 /*
@@ -75,6 +74,9 @@ bool quota_session_knows_pods(const struct quota_session *s, struct api_response
  */
 struct quota_ask quota_session_ask(const struct quota_session *s, const struct kube_pod *pod,
 				   const struct kube_pod *bound);
+/* The reservation that the book counts for the pod, or NULL. */
+const struct reservation *quota_session_find_reserved(const struct quota_session *s,
+						      const struct kube_pod *pod);
 /* The pod on its node in the view, by name, and by uid if it has one; NULL: on none. */
 const struct kube_pod *quota_session_find_bound(const struct quota_session *s,
 						const struct kube_pod *pod);
@@ -89,11 +91,9 @@ struct quota_search {
 	size_t unseen; /* pods on nodes that the view does not show yet: nobody's victims */
 	const struct preempt *index; /* kept with the view */
 	struct preempt_options options;
-	/* of pod, never, now, past and in flight; allowed is the caller's to set */
+	/* in_flight and exchanged are owned; allowed is the caller's to set */
 	struct preempt_ask ask;
-	struct preempt_past *past; /* owned, as is what it points to in `told` */
-	struct victim_past *told;
-	const char *const *in_flight, *const *exchanged; /* owned, one block each */
+	struct victim_past *past; /* owned */
 	uint64_t version; /* of the log, when it was read */
 };
 
@@ -102,6 +102,12 @@ void quota_search_open(struct quota_search *q, const struct api_context *ctx,
 		       struct place_cache *cache, const struct quota_session *s,
 		       const struct kube_pod *pod, bool never);
 void quota_search_close(struct quota_search *q);
+/*
+ * Notes the victims as told for that preemptor; does nothing without a log or victims. 0, or the error
+ * of victim_log_put(): -EAGAIN if others were told since the search began.
+ */
+int quota_search_log(const struct quota_search *q, const char *preemptor,
+		     const struct preempt_candidate *c);
 
 /*
  * The first pod, by priority and name, that is unschedulable although its quota is within its min,

@@ -159,31 +159,24 @@ static void write_quota(struct jsonw *w, const struct quota_session *s, const ch
 	quota_balances_fini(&balances);
 }
 
-static void write_admission(struct jsonw *w, const struct quota_session *s,
-			    const struct kube_pod *pod)
+static void answer_admit(const struct quota_session *s, const struct pod_body *body, int64_t now_ns,
+			 struct api_response *rs)
 {
-	const struct kube_pod *bound = quota_session_find_bound(s, pod);
-	const struct quota_ask ask = quota_session_ask(s, pod, bound);
+	const struct kube_pod *bound = quota_session_find_bound(s, body->pod);
+	const struct quota_ask ask = quota_session_ask(s, body->pod, bound);
 	struct quota_verdict verdict;
-
-	quota_admit(s->book, &ask, &verdict);
-	quota_session_write_head(s, w, "gap");
-	quota_json_write_pod(w, pod);
-	jsonw_key_string(w, "verdict", verdict.admitted ? "admitted" : "refused");
-	quota_json_write_admission(w, &verdict);
-	if (bound)
-		jsonw_key_string(w, "node", bound->node);
-	write_quota(w, s, pod->object.namespace);
-}
-
-static void answer_admit(const struct api_context *ctx, const struct quota_session *s,
-			 const struct pod_body *body, struct api_response *rs)
-{
 	struct jsonw w;
 
-	list_answer_open(rs, &w, "QuotaAdmission", ctx->now_ns());
+	quota_admit(s->book, &ask, &verdict);
+	list_answer_open(rs, &w, "QuotaAdmission", now_ns);
 	pod_manifest_write_warnings(cJSON_GetObjectItemCaseSensitive(body->tree, "pod"), &w);
-	write_admission(&w, s, body->pod);
+	quota_session_write_head(s, &w, "gap");
+	quota_json_write_pod(&w, body->pod);
+	jsonw_key_string(&w, "verdict", verdict.admitted ? "admitted" : "refused");
+	quota_json_write_admission(&w, &verdict);
+	if (bound)
+		jsonw_key_string(&w, "node", bound->node);
+	write_quota(&w, s, body->pod->object.namespace);
 	list_answer_close(&w);
 }
 
@@ -195,7 +188,7 @@ void api_quotas_admit(const struct api_context *ctx, const struct api_request *r
 
 	if (!quota_session_read(&session, &body, ctx, rq, api_admit_members, rs))
 		return;
-	answer_admit(ctx, &session, &body, rs);
+	answer_admit(&session, &body, ctx->now_ns(), rs);
 	quota_session_close(&session);
 	pod_body_fini(&body);
 }

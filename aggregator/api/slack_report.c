@@ -51,7 +51,8 @@
 #include "aggregator/api/plan_ask.h"
 #include "aggregator/api/route.h"
 #include "aggregator/api/view_json.h"
-#include "aggregator/policy/slack/slack_yaml.h"
+#include "aggregator/policy/slack/slack.h"
+#include "shared/arith.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
@@ -135,60 +136,35 @@ static void write_refusals(struct jsonw *w, const struct slack_class *c)
 	view_json_write_refused(w, &c->refused);
 }
 
-/*
- * Placeholders by class, and for each by node, as they come by node: what is to be written would
- * else be looked for once for every class.
- */
-struct by_class {
-	size_t *start; /* owned; by class, and one behind the last */
-	const struct slack_placed **of; /* owned */
-};
-
-static void by_class_init(struct by_class *b, const struct slack_result *s)
+/* By class, then by node: the result has them by node. */
+static int compare_placed(const void *left, const void *right)
 {
-	size_t *next = mem_zalloc(s->class_count + 2, sizeof(*next));
+	const struct slack_placed *a = left, *b = right;
 
-	b->of = mem_zalloc(s->placed_count + 1, sizeof(const struct slack_placed *));
-	for (size_t i = 0; i < s->placed_count; i++)
-		next[s->placed[i].class + 2]++;
-	for (size_t c = 2; c < s->class_count + 2; c++)
-		next[c] += next[c - 1];
-	for (size_t i = 0; i < s->placed_count; i++)
-		b->of[next[s->placed[i].class + 1]++] = &s->placed[i];
-	b->start = next;
+	return COMPARE(a->class, b->class) ?: COMPARE(a->node, b->node);
 }
 
-static const char *node_of(const struct slack_result *s, const struct slack_placed *p)
+/* The placeholders of one class, or those on one node of it. */
+static void write_nodes(struct jsonw *w, const struct slack_result *s, const struct slack_placed *p,
+			size_t count)
 {
-	return s->view->nodes[p->node]->name;
-}
-
-static void write_nodes(struct jsonw *w, const struct slack_result *s, const struct by_class *b,
-			size_t class, const char *node)
-{
-	const struct slack_placed *const *p = b->of + b->start[class];
-	size_t count = b->start[class + 1] - b->start[class];
-
 	jsonw_key_array(w, "nodes");
 	for (size_t i = 0, same; i < count; i += same) {
-		for (same = 1; i + same < count && p[i + same]->node == p[i]->node; same++)
+		for (same = 1; i + same < count && p[i + same].node == p[i].node; same++)
 			;
-		if (node && strcmp(node, node_of(s, p[i])) != 0)
-			continue;
 		jsonw_object_open(w);
-		jsonw_key_string(w, "node", node_of(s, p[i]));
+		jsonw_key_string(w, "node", s->view->nodes[p[i].node]->name);
 		jsonw_key_int(w, "count", (int64_t)same);
 		jsonw_object_close(w);
 	}
 	jsonw_array_close(w);
 }
 
-static void write_class(struct jsonw *w, const struct slack_result *s, const struct by_class *b,
-			size_t class, const struct slack_request *q)
+static void write_class(struct jsonw *w, const struct slack_result *s, const struct slack_class *c,
+			const struct slack_placed *placed, size_t count, bool explain)
 {
 	static const char *const kinds[] = {
 		[SLACK_WORKLOAD] = "workload", [SLACK_COVER] = "cover", [SLACK_UNIT] = "unit"};
-	const struct slack_class *c = &s->classes[class];
 
 	jsonw_object_open(w);
 	jsonw_key_string(w, "name", c->key);
@@ -206,37 +182,32 @@ static void write_class(struct jsonw *w, const struct slack_result *s, const str
 	jsonw_key_int(w, "unplaced", c->unplaced);
 	write_slots(w, c);
 	jsonw_key_fixed(w, "fragmentation", (double)c->fragmentation_ppm / SLACK_PPM, 6);
-	if (q->explain && *c->signature)
+	if (explain && *c->signature)
 		jsonw_key_string(w, "asks", c->signature);
-	write_nodes(w, s, b, class, q->node);
+	write_nodes(w, s, placed, count);
 	jsonw_object_close(w);
-}
-
-static bool is_on_node(const struct slack_result *s, const struct by_class *b, size_t class,
-		       const char *node)
-{
-	for (size_t i = b->start[class]; i < b->start[class + 1]; i++)
-		if (strcmp(node_of(s, b->of[i]), node) == 0)
-			return true;
-	return false;
 }
 
 static void write_classes(struct jsonw *w, const struct slack_result *s,
 			  const struct slack_request *q)
 {
-	struct by_class b;
+	struct slack_placed *placed = mem_alloc((s->placed_count + 1) * sizeof(*placed));
+	size_t count = 0, from = 0, end;
 
-	by_class_init(&b, s);
+	for (size_t i = 0; i < s->placed_count; i++)
+		if (!q->node || strcmp(s->view->nodes[s->placed[i].node]->name, q->node) == 0)
+			placed[count++] = s->placed[i];
+	qsort(placed, count, sizeof(*placed), compare_placed);
 	jsonw_key_array(w, "items");
-	for (size_t c = 0; c < s->class_count; c++) {
-		if (q->class && strcmp(q->class, s->classes[c].key) != 0)
-			continue;
-		if (!q->node || is_on_node(s, &b, c, q->node))
-			write_class(w, s, &b, c, q);
+	for (size_t c = 0; c < s->class_count; c++, from = end) {
+		for (end = from; end < count && placed[end].class == c;)
+			end++;
+		if ((!q->class || strcmp(q->class, s->classes[c].key) == 0) &&
+		    (!q->node || end > from))
+			write_class(w, s, &s->classes[c], placed + from, end - from, q->explain);
 	}
 	jsonw_array_close(w);
-	free(b.start);
-	free(b.of);
+	free(placed);
 }
 
 static void write_demand(struct jsonw *w, const struct slack_result *s)

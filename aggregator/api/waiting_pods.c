@@ -43,8 +43,6 @@
 #include "shared/log.h"
 #include "shared/mem.h"
 
-#include <utlist.h>
-
 #define REVIEW_NS     (20 * NS_PER_MS)
 #define RECLAIM_NS    (2 * NS_PER_SEC)
 #define AGAIN_NS      (2 * NS_PER_SEC)
@@ -73,7 +71,6 @@ struct waiting_pod {
 	int64_t searched_ns; /* the last vain search */
 	int64_t retry_ns; /* a time that held victims back ends; 0: none did */
 	int64_t told_ns[EXTENDER_REFUSALS]; /* 0: not yet */
-	struct waiting_pod *prev, *next;
 	UT_hash_handle hh;
 };
 
@@ -91,8 +88,7 @@ struct waiting_pods {
 
 	pthread_mutex_t lock;
 	/* under lock */
-	struct waiting_pod *by_uid; /* a hash; owned */
-	struct waiting_pod *queue; /* all of them, the next to be reviewed first */
+	struct waiting_pod *by_uid; /* a hash in the order of review; owned */
 	struct waiting_event events[EVENTS_MAX]; /* a ring */
 	size_t event_first, event_count;
 	int64_t logged_ns;
@@ -121,14 +117,20 @@ static void count(const struct waiting_pods *w)
 	counter_set(&w->counters->waiting, HASH_COUNT(w->by_uid));
 }
 
+static void append(struct waiting_pods *w, struct waiting_pod *e)
+{
+	const char *uid = e->pod->object.uid;
+
+	HASH_ADD_KEYPTR(hh, w->by_uid, uid, strlen(uid), e);
+}
+
 static struct waiting_pod *add(struct waiting_pods *w, struct kube_pod *pod)
 {
 	struct waiting_pod *e = mem_zalloc(1, sizeof(*e));
 
 	object_hold(&pod->object);
 	e->pod = pod;
-	HASH_ADD_KEYPTR(hh, w->by_uid, pod->object.uid, strlen(pod->object.uid), e);
-	DL_APPEND(w->queue, e);
+	append(w, e);
 	count(w);
 	return e;
 }
@@ -137,7 +139,6 @@ static void drop(struct waiting_pods *w, struct waiting_pod *e)
 {
 	/* NOLINTNEXTLINE(clang-analyzer-*): uthash keeps the list, and it is in the hash */
 	HASH_DEL(w->by_uid, e);
-	DL_DELETE(w->queue, e);
 	count(w);
 	object_drop(&e->pod->object);
 	free(e->nodes);
@@ -164,8 +165,8 @@ void waiting_pods_free(struct waiting_pods *w)
 		return;
 	while (waiting_pods_take_event(w, &event))
 		object_drop(&event.pod->object);
-	while (w->queue)
-		drop(w, w->queue);
+	while (w->by_uid)
+		drop(w, w->by_uid);
 	for (size_t i = 0; i < RECLAIMS_TOLD; i++)
 		if (w->told[i].pod)
 			object_drop(&w->told[i].pod->object);
@@ -191,10 +192,7 @@ static void queue_event(struct waiting_pods *w, struct kube_pod *pod, const char
 	if (!w->event_counters || w->event_count == EVENTS_MAX)
 		return;
 	object_hold(&pod->object);
-	*event = (struct waiting_event){.namespace = pod->object.namespace,
-					.name = pod->object.name,
-					.uid = pod->object.uid,
-					.pod = pod};
+	event->pod = pod;
 	snprintf(event->message, sizeof(event->message), "%s", detail);
 	w->event_count++;
 }
@@ -250,7 +248,7 @@ void waiting_pods_refused(struct waiting_pods *w, const struct extender_call *c,
 	pthread_mutex_lock(&w->lock);
 	e = find(w, c->pod->object.uid);
 	if (!e && HASH_COUNT(w->by_uid) == WAITING_PODS_MAX)
-		drop(w, w->queue);
+		drop(w, w->by_uid);
 	if (!e)
 		e = add(w, c->pod);
 	free(e->nodes);
@@ -375,11 +373,11 @@ static bool take_next(struct waiting_pods *w, const struct review *r, struct que
 	bool due;
 
 	pthread_mutex_lock(&w->lock);
-	e = w->queue;
+	e = w->by_uid;
 	due = e != NULL;
 	if (e) {
-		DL_DELETE(w->queue, e);
-		DL_APPEND(w->queue, e);
+		HASH_DEL(w->by_uid, e);
+		append(w, e);
 		due = is_due(e, r->now_ns) && !stands_for(r, e->pod);
 	}
 	if (due)
@@ -488,7 +486,7 @@ static bool take_search(struct waiting_pods *w, const struct review *r, struct q
 	struct waiting_pod *e, *first = NULL;
 
 	pthread_mutex_lock(&w->lock);
-	for (e = w->queue; e; e = e->next)
+	for (e = w->by_uid; e; e = e->hh.next)
 		if (e->sought && e->searched_ns != r->now_ns && is_due(e, r->now_ns) &&
 		    (!first || comes_first(e, first, r->now_ns)))
 			first = e;
@@ -505,7 +503,7 @@ static void note_search(struct waiting_pods *w, const struct review *r, const st
 	struct waiting_pod *e;
 
 	pthread_mutex_lock(&w->lock);
-	for (e = w->queue; e; e = e->next)
+	for (e = w->by_uid; e; e = e->hh.next)
 		if (e->pod == pod || kube_pods_are_alike(e->pod, pod)) {
 			e->searched_ns = r->now_ns;
 			e->retry_ns = retry_ns;

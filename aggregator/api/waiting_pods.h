@@ -53,9 +53,8 @@ bool waiting_pods_review(struct waiting_pods *w, const struct api_context *ctx);
 
 /* An Event about a pod. */
 struct waiting_event {
-	const char *namespace, *name, *uid;
+	struct kube_pod *pod; /* held */
 	char message[WAITING_DETAIL_MAX];
-	struct kube_pod *pod; /* held; what the strings are of */
 };
 
 /*

@@ -362,27 +362,15 @@ static const struct csv_field finding_fields[] = {
 	{"resource", "resource"}, {"text", "text"}, {0},
 };
 
-static void print_finding_table(struct cli *cli, const cJSON *first)
-{
-	struct row row = {.cli = cli, .table = columns_start(cli, finding_columns, finding_fields)};
-	double place = 0;
-
-	for (row.item = first; row.item; row.item = row.item->next)
-		columns_add_row(&row, document_text_or(row.item, "namespace", ""), -place++,
-				finding_columns, finding_fields);
-	if (first)
-		columns_print(cli, row.table, "elasticquota");
-	table_free(row.table);
-}
-
 /* One for each line; sentences make narrow terminals no table. */
 static void print_findings(struct cli *cli, const cJSON *doc)
 {
 	const cJSON *f = document_first(doc, "findings");
 	size_t left = cli->options->limit > 0 ? (size_t)cli->options->limit : SIZE_MAX;
 
-	if (cli->options->output == OUTPUT_WIDE) {
-		print_finding_table(cli, f);
+	if (f && cli->options->output == OUTPUT_WIDE) {
+		columns_print_list(cli, doc, "findings", "namespace", finding_columns,
+				   finding_fields, "elasticquota");
 		return;
 	}
 	for (; f && left > 0; f = f->next, left--) {

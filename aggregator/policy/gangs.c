@@ -4,29 +4,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/arith.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 
 static int compare_groups(const struct kube_pod *a, const struct kube_pod *b)
 {
 	const struct pod_gang *l = &a->template->gang, *k = &b->template->gang;
-	int order = strcmp(a->object.namespace, b->object.namespace);
 
-	if (!order)
-		order = (int)l->kind - (int)k->kind;
-	if (!order)
-		order = strcmp(l->name, k->name);
-	if (!order)
-		order = strcmp(l->part, k->part);
-	return order ? order : strcmp(l->replica, k->replica);
+	return strcmp(a->object.namespace, b->object.namespace)
+		?: COMPARE(l->kind, k->kind)
+		?: strcmp(l->name, k->name)
+		?: strcmp(l->part, k->part)
+		?: strcmp(l->replica, k->replica);
 }
 
 static int compare_members(const void *left, const void *right)
 {
 	const struct gang_member *a = left, *b = right;
-	int order = compare_groups(a->pod, b->pod);
 
-	return order ? order : object_compare(&a->pod->object, &b->pod->object);
+	return compare_groups(a->pod, b->pod) ?: object_compare(&a->pod->object, &b->pod->object);
 }
 
 /* 0: unknown. */
@@ -42,11 +39,6 @@ static uint32_t find_min(const struct cluster *c, const struct kube_pod *pod)
 	return 0;
 }
 
-static bool is_there(const struct kube_pod *pod)
-{
-	return pod && *pod->template->gang.name && kube_pod_is_active(pod) && !pod->deletion_ns;
-}
-
 static void collect(struct gangs *g, const struct view *v,
 		    bool (*is_going)(const void *ctx, const struct kube_pod *pod), const void *ctx)
 {
@@ -56,7 +48,8 @@ static void collect(struct gangs *g, const struct view *v,
 		for (size_t i = 0; i < node->pod_count; i++) {
 			const struct kube_pod *pod = node->pods[i].pod;
 
-			if (!is_there(pod) || (is_going && is_going(ctx, pod)))
+			if (!pod || !*pod->template->gang.name || !kube_pod_is_active(pod) ||
+			    pod->deletion_ns || (is_going && is_going(ctx, pod)))
 				continue;
 			g->members = array_grow(g->members, g->member_count, sizeof(*g->members));
 			g->members[g->member_count++] =

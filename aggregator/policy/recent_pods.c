@@ -7,27 +7,13 @@
 
 #define NS_PER_S 1000000000LL
 
-/* b - a, saturating. */
-static int64_t seconds_between(int64_t a, int64_t b)
-{
-	int64_t d;
-
-	if (__builtin_sub_overflow(b, a, &d))
-		return a < b ? INT64_MAX : INT64_MIN;
-	return d;
-}
-
 bool recent_pod_counts(int64_t placed_s, int64_t window_end_s)
 {
-	return seconds_between(placed_s, window_end_s) < RECENT_POD_SECONDS;
-}
+	int64_t seconds;
 
-static int64_t expect_upstream(const struct kube_pod *pod, const struct score_args *args,
-			       int64_t window_end_s)
-{
-	if (!recent_pod_counts(pod->scheduled_ns / NS_PER_S, window_end_s))
-		return 0;
-	return target_load_packing_predict(&pod->template->spec, args);
+	if (__builtin_sub_overflow(window_end_s, placed_s, &seconds))
+		return window_end_s < placed_s;
+	return seconds < RECENT_POD_SECONDS;
 }
 
 /* The use while it was measured; false: not measured yet. */
@@ -73,9 +59,11 @@ struct recent_use recent_pods_expect(const struct view *v, const struct view_nod
 		struct score_owner owner;
 
 		if (q->variant == SCORE_UPSTREAM) {
-			sum.cpu_milli = add_saturating(
-				sum.cpu_milli,
-				expect_upstream(pod, q->args, n->stats->end_ns / NS_PER_S));
+			if (recent_pod_counts(pod->scheduled_ns / NS_PER_S,
+					      n->stats->end_ns / NS_PER_S))
+				sum.cpu_milli = add_saturating(
+					sum.cpu_milli,
+					target_load_packing_predict(&pod->template->spec, q->args));
 			continue;
 		}
 		if (!read_measured(n->recents[i].use, &expected)) {

@@ -19,6 +19,7 @@
 #include "shared/mem.h"
 #include "tests/bench_report.h"
 #include "tests/model_fixture.h"
+#include "tests/quota_fixture.h"
 
 enum { NODES = 5000, PODS = 30, QUOTAS = 1000, COPIED_NODES = 100, REPEAT = 5 };
 
@@ -99,7 +100,7 @@ static struct quota_book *quotas(struct view *v, enum quota_variant variant)
 		resources_set(&of[i].min, RESOURCE_CPU, i % 2 ? 60000 : 90000);
 		resources_set(&of[i].min, RESOURCE_MEMORY, (i % 2 ? 100LL : 200LL) << 30);
 	}
-	b = quota_book_of(of, QUOTAS, &o);
+	b = quota_fixture_book(of, QUOTAS, &o);
 	for (int i = 0; i < QUOTAS; i++)
 		free((char *)of[i].namespace);
 	free(of);

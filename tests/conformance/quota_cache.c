@@ -99,8 +99,8 @@ static bool put_quota(struct cache *k, const cJSON *c, bool update, struct error
 	struct quota q;
 	bool read = quota_values_quota(c, "", &q, error);
 
-	if (read && !quota_book_insert(k->book, &q) && update)
-		quota_book_set_bounds(k->book, &q);
+	if (read && !quota_fixture_insert(k->book, &q) && update)
+		quota_fixture_set_bounds(k->book, &q);
 	quota_values_free(&q);
 	return read;
 }
@@ -418,7 +418,7 @@ enum outcome run_quota_cache(const cJSON *c, struct error *error)
 
 	quota_options_default(&o);
 	o.variant = QUOTA_UPSTREAM;
-	k.book = quota_book_of(quotas, passed ? count : 0, &o);
+	k.book = quota_fixture_book(quotas, passed ? count : 0, &o);
 	know_pods(&k, values_get(c, "quotas"));
 	if (passed && strcmp(op, "events") == 0) {
 		passed = run_events(c, &k, error);

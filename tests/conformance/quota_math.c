@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/conformance/quota_values.h"
+#include "tests/quota_fixture.h"
 
 static const char QUOTA[] = "quota-0";
 
@@ -13,7 +14,7 @@ static struct quota_book *upstream_book(const struct quota *quotas, size_t count
 
 	quota_options_default(&o);
 	o.variant = QUOTA_UPSTREAM;
-	return quota_book_of(quotas, count, &o);
+	return quota_fixture_book(quotas, count, &o);
 }
 
 /* --- a sequence of pods */

@@ -8,6 +8,7 @@
 
 #include "shared/mem.h"
 #include "tests/conformance/quota_values.h"
+#include "tests/quota_fixture.h"
 
 struct pods {
 	size_t count;
@@ -117,7 +118,7 @@ static bool run_variant(enum quota_variant variant, const cJSON *c, const struct
 
 	quota_options_default(&o);
 	o.variant = variant;
-	b = quota_book_of(quotas, count, &o);
+	b = quota_fixture_book(quotas, count, &o);
 	same = ask(b, values_get(c, "pods"), pods, nominated, variant == QUOTA_CORRECTED, why);
 	quota_book_free(b);
 	return same;

@@ -131,14 +131,26 @@ static bool same_cover(const cJSON *want, const struct slack_target *t, struct e
 }
 
 /* All that is wanted of a target, but what only the literal formulas come to. */
+static struct slack_amount total_of(const struct slack_target *t)
+{
+	struct slack_amount total = {0, 0};
+
+	for (size_t i = 0; i < t->cover_count; i++)
+		slack_amount_add(&total, &t->cover[i], 1);
+	slack_amount_add(&total, &t->unit, t->unit_count);
+	return total;
+}
+
 static bool same_target(const cJSON *want, const struct slack_target *t, struct error *error)
 {
+	struct slack_amount total = total_of(t);
+
 	return same_amount(values_get(want, "unit"), &t->unit, 1, "the unit", error) &&
 	       same_cover(values_get(want, "big"), t, error) &&
 	       same_amount(values_get(want, "remaining"), &t->remaining, 0, "what remains",
 			   error) &&
 	       values_same_int(want, "count", t->unit_count, error) &&
-	       same_amount(values_get(want, "total"), &t->total, t->unit_count, "the total", error);
+	       same_amount(values_get(want, "total"), &total, t->unit_count, "the total", error);
 }
 
 enum outcome run_slack_target(const cJSON *c, struct error *error)
@@ -149,9 +161,9 @@ enum outcome run_slack_target(const cJSON *c, struct error *error)
 	struct example e;
 	bool same;
 
-	if (!values_only(want, keys, error) || !read_example(c, &e, error) ||
-	    slack_target_make(&e.in, &t, error))
+	if (!values_only(want, keys, error) || !read_example(c, &e, error))
 		return FAILED;
+	slack_target_make(&e.in, &t);
 	same = same_target(want, &t, error);
 	slack_target_fini(&t);
 	return same ? PASSED : FAILED;
@@ -166,13 +178,14 @@ enum outcome run_slack_v1_seed(const cJSON *c, struct error *error)
 	int64_t literal;
 	bool same;
 
-	if (!read_example(c, &e, error) || slack_target_make(&e.in, &t, error))
+	if (!read_example(c, &e, error))
 		return FAILED;
+	slack_target_make(&e.in, &t);
 	literal = (int64_t)e.in.node_count * e.in.granularity;
 	same = same_amount(values_get(want, "unit"), &t.unit, 1, "the unit", error) &&
 	       values_same_int(want, "count", literal, error) &&
 	       values_same_int(want, "total_cpu_m", literal * t.unit.cpu_milli, error) &&
-	       values_same_int(want, "intended_cpu_m", t.total.cpu_milli, error);
+	       values_same_int(want, "intended_cpu_m", total_of(&t).cpu_milli, error);
 	slack_target_fini(&t);
 	return same ? PASSED : FAILED;
 }
@@ -189,8 +202,9 @@ enum outcome run_slack_v2_seed(const cJSON *c, struct error *error)
 	struct example e;
 	bool same;
 
-	if (!read_example(c, &e, error) || slack_target_make(&e.in, &t, error))
+	if (!read_example(c, &e, error))
 		return FAILED;
+	slack_target_make(&e.in, &t);
 	for (size_t i = 0; i < e.in.shape_count; i++) {
 		by_cpu = e.shapes[i].cpu_milli > by_cpu.cpu_milli ? e.shapes[i] : by_cpu;
 		by_mem = e.shapes[i].mem_bytes > by_mem.mem_bytes ? e.shapes[i] : by_mem;

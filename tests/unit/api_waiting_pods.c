@@ -268,9 +268,9 @@ static const char *next_event(void)
 
 	if (!waiting_pods_take_event(f.ctx.waiting, &event))
 		return "";
-	assert_string_equal(event.namespace, "shop");
-	assert_string_equal(event.name, "p");
-	assert_string_equal(event.uid, "p");
+	assert_string_equal(event.pod->object.namespace, "shop");
+	assert_string_equal(event.pod->object.name, "p");
+	assert_string_equal(event.pod->object.uid, "p");
 	object_drop(&event.pod->object);
 	return event.message;
 }

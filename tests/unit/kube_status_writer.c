@@ -17,6 +17,7 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/model_fixture.h"
+#include "tests/quota_fixture.h"
 
 /*
  * A quota of 2 to 4 CPUs in that group which uses what test_written() says; status: its member of
@@ -39,7 +40,7 @@ static bool request(const char *version, const char *status, const struct resour
 	bool differs;
 
 	quota_options_default(&options);
-	book = quota_book_of(&q, 1, &options);
+	book = quota_fixture_book(&q, 1, &options);
 	told = quota_status_new(book, NULL);
 	buf_clear(path);
 	buf_clear(body);

@@ -13,6 +13,7 @@
 #include "tests/join_fixture.h"
 #include "tests/preempt_fixture.h"
 #include "tests/view_fixture.h"
+#include "tests/quota_fixture.h"
 
 #define NOW VIEW_FIXTURE_NOW_NS
 
@@ -508,7 +509,7 @@ static void idle_before_unknown_before_busy(void **unused)
 	place = place_new(v, &o);
 	index = preempt_of(v);
 	quota_options_default(&q);
-	book = quota_book_of(f.quotas, f.quota_count, &q);
+	book = quota_fixture_book(f.quotas, f.quota_count, &q);
 	for (size_t i = 0; i < v->nodes[0]->pod_count; i++)
 		quota_book_add(book, "b", kube_pod_requests(v->nodes[0]->pods[i].pod));
 	ask.pod = self;
@@ -597,7 +598,7 @@ static void min_runtime(void **unused)
 
 static void max_evictions(void **unused)
 {
-	struct preempt_past past[] = {{"b", NOW - 100 * 1000000000LL}, {"a", NOW}};
+	struct victim_past past[] = {{NOW - 100 * 1000000000LL, "b"}, {NOW, "a"}};
 	struct quota *b;
 
 	(void)unused;

@@ -332,7 +332,7 @@ static void the_node_is_chosen_by_weighted_shares(void **unused)
 static void max_evictions_tells_when_enough_has_passed(void **unused)
 {
 	const int64_t minute_ns = 60 * 1000000000LL;
-	struct preempt_past past[5];
+	struct victim_past past[5];
 	struct quota *a;
 
 	(void)unused;
@@ -345,7 +345,7 @@ static void max_evictions_tells_when_enough_has_passed(void **unused)
 		put_pod("a", i, "n", "{'cpu':1000}");
 	for (int i = 0; i < 5; i++)
 		past[i] =
-			(struct preempt_past){"a", VIEW_FIXTURE_NOW_NS - (50 - 10 * i) * minute_ns};
+			(struct victim_past){VIEW_FIXTURE_NOW_NS - (50 - 10 * i) * minute_ns, "a"};
 	question.past = past;
 	question.past_count = 5;
 	expect("b", "{'cpu':1000}", PREEMPT_IMPOSSIBLE, "-");

@@ -12,6 +12,7 @@
 
 #include "aggregator/policy/quota/quota.h"
 #include "shared/mem.h"
+#include "tests/quota_fixture.h"
 
 #define GI (1LL << 30)
 
@@ -376,7 +377,7 @@ static struct quota_book *make_book(const struct row *rows, enum quota_variant v
 	}
 	quota_options_default(&o);
 	o.variant = variant;
-	b = quota_book_of(quotas, count, &o);
+	b = quota_fixture_book(quotas, count, &o);
 	for (size_t i = 0; i < count; i++) {
 		resources_fini(&quotas[i].min);
 		resources_fini(&quotas[i].max);
@@ -479,7 +480,7 @@ static void a_default_quota_is_for_every_other_namespace(void **state)
 	o.has_default = true;
 	resources_set(&o.default_max, RESOURCE_CPU, 1000);
 	resources_set(&asks, RESOURCE_CPU, 600);
-	b = quota_book_of(NULL, 0, &o);
+	b = quota_fixture_book(NULL, 0, &o);
 	quota_admit(b, &a, &v);
 	assert_int_equal(v.reason, QUOTA_ADMITTED);
 	quota_book_add(b, "new", &asks);

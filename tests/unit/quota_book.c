@@ -55,7 +55,7 @@ static struct quota_book *two(enum quota_variant variant)
 	q[1].max = list(4000, -1, 2);
 	quota_options_default(&o);
 	o.variant = variant;
-	b = quota_book_of(q, 2, &o);
+	b = quota_fixture_book(q, 2, &o);
 	for (int i = 0; i < 2; i++) {
 		resources_fini(&q[i].min);
 		resources_fini(&q[i].max);
@@ -172,7 +172,7 @@ static void bounds_change_and_what_is_used_stays(void **state)
 	wider.min = list(3000, -1, -1);
 	wider.max = list(5000, 60, -1);
 	resources_set(&wider.max, RESOURCE_PODS, 1);
-	assert_true(quota_book_set_bounds(b, &wider));
+	assert_true(quota_fixture_set_bounds(b, &wider));
 	assert_int_equal(quota_book_find(b, "a")->used.of[RESOURCE_CPU], 3500);
 	assert_int_equal(quota_book_find(b, "a")->used.of[RESOURCE_PODS], 1);
 	assert_true(quota_is_over(b, QUOTA_MAX, "a", &one)); /* of pods */
@@ -183,7 +183,7 @@ static void bounds_change_and_what_is_used_stays(void **state)
 	assert_true(quota_fixture_remove(b, "b"));
 	assert_true(quota_is_over(b, QUOTA_SUM_OF_MIN, "a", NULL));
 	assert_false(quota_fixture_remove(b, "b"));
-	assert_false(quota_book_insert(b, &wider));
+	assert_false(quota_fixture_insert(b, &wider));
 	assert_int_equal(quota_book_count(b), 1);
 	quota_book_free(b);
 }
@@ -210,11 +210,11 @@ static void parts_follow_the_quotas(void **state)
 	quota_book_set_capacity(b, &there);
 	assert_int_equal(min_of(b, "a") + min_of(b, "b"), named / 2);
 	more.min = list(named, -1, -1);
-	assert_true(quota_book_insert(b, &more));
+	assert_true(quota_fixture_insert(b, &more));
 	assert_int_equal(min_of(b, "c"), named / 4);
 	assert_int_equal(min_of(b, "a") + min_of(b, "b"), named / 4);
 	more.min = list(0, -1, -1);
-	assert_true(quota_book_set_bounds(b, &more));
+	assert_true(quota_fixture_set_bounds(b, &more));
 	assert_int_equal(min_of(b, "c"), 0);
 	assert_int_equal(min_of(b, "a") + min_of(b, "b"), named / 2);
 	assert_true(quota_fixture_remove(b, "b"));

@@ -27,8 +27,9 @@ static void lint(const char *items, const struct quota_options *o, struct buf *o
 		const struct quota_finding *f = &found.of[i];
 
 		buf_printf(out, "%s %s %s/%s [%s] %s: %s\n",
-			   quota_severity_name(quota_lint_severity(f->code)), f->kind, f->namespace,
-			   f->name, f->field, quota_lint_code(f->code), f->text);
+			   quota_severity_name(quota_lint_kind(f->code)->severity), f->kind,
+			   f->namespace, f->name, f->field, quota_lint_kind(f->code)->code,
+			   f->text);
 	}
 	quota_findings_fini(&found);
 	quota_book_free(b);
@@ -305,10 +306,10 @@ static void test_codes(void **state)
 {
 	(void)state;
 	for (int i = 0; i < QUOTA_LINT_CODES; i++) {
-		assert_true(*quota_lint_behaviour((enum quota_lint_code)i));
+		assert_true(*quota_lint_kind((enum quota_lint_code)i)->behaviour);
 		for (int k = 0; k < i; k++)
-			assert_string_not_equal(quota_lint_code((enum quota_lint_code)i),
-						quota_lint_code((enum quota_lint_code)k));
+			assert_string_not_equal(quota_lint_kind((enum quota_lint_code)i)->code,
+						quota_lint_kind((enum quota_lint_code)k)->code);
 	}
 }
 

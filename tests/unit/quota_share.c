@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "aggregator/policy/quota/quota_share.h"
+#include "tests/quota_fixture.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -129,7 +130,7 @@ static struct quota_book *book_of(const struct lender *rows, size_t count)
 			resources_set(&quotas[i].max, RESOURCE_CPU, rows[i].max);
 	}
 	quota_options_default(&o);
-	return quota_book_of(quotas, count, &o);
+	return quota_fixture_book(quotas, count, &o);
 }
 
 /* Of CPU; below 0: it is not known. */

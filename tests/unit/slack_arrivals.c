@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "aggregator/policy/slack/slack_arrivals.h"
+#include "aggregator/policy/slack/slack.h"
 
 #define SECOND 1000000000LL
 #define SPAN   (180 * SECOND)

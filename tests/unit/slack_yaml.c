@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "aggregator/policy/slack/slack_yaml.h"
+#include "aggregator/policy/slack/slack.h"
 #include "shared/yaml_json.h"
 #include "tests/slack_fixture.h"
 

@@ -71,15 +71,12 @@ static bool is_same(const cJSON *used, const struct resources *wanted)
  */
 static void write_amount(struct jsonw *w, const char *name, int64_t amount)
 {
-	char text[QUOTA_TEXT_MAX];
+	struct quota_text text = quota_amount_text(name, amount);
 
-	if (strcmp(name, "cpu") != 0)
-		quota_amount_text(name, amount, text);
-	else if (amount % 1000)
-		snprintf(text, sizeof(text), "%lldm", (long long)amount);
-	else
-		snprintf(text, sizeof(text), "%lld", (long long)(amount / 1000));
-	jsonw_key_string(w, name, text);
+	if (strcmp(name, "cpu") == 0)
+		snprintf(text.text, sizeof(text.text), amount % 1000 ? "%lldm" : "%lld",
+			 (long long)(amount % 1000 ? amount : amount / 1000));
+	jsonw_key_string(w, name, text.text);
 }
 
 static void write_body(struct jsonw *w, const cJSON *json, const struct object *object,

@@ -6,7 +6,6 @@
  */
 #include "aggregator/policy/quota/balance.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,25 +27,14 @@ static void add_named(struct resources *to, const char *name, quota_amount amoun
 
 /* --- amounts */
 
-void quota_each_told(const struct quota *q, const struct quota_balance *b, quota_visit *call,
-		     void *context)
+/* All names of min and max. */
+static struct resources named_by(const struct quota *q)
 {
-	struct resources both;
-	const char *name;
-	int64_t amount;
+	struct resources named;
 
-	resources_copy(&both, &q->min);
-	resources_max(&both, &q->max);
-	if (b)
-		resources_max(&both, &b->guaranteed);
-	for (size_t at = 0; resources_next(&both, &at, &name, &amount);)
-		call(q, name, context);
-	resources_fini(&both);
-}
-
-static void add_pending(const struct quota *q, const char *name, void *context)
-{
-	add_named(context, name, resources_amount(&q->pending, name));
+	resources_copy(&named, &q->min);
+	resources_max(&named, &q->max);
+	return named;
 }
 
 /* `pending` has the names of all quotas. */
@@ -57,8 +45,14 @@ void quota_balances_of(const struct quota_book *b, struct quota_balances *out)
 	int64_t amount;
 
 	*out = (struct quota_balances){0};
-	for (size_t i = 0; i < count; i++)
-		quota_each_told(quota_book_at(b, i), NULL, add_pending, &out->pending);
+	for (size_t i = 0; i < count; i++) {
+		const struct quota *q = quota_book_at(b, i);
+		struct resources named = named_by(q);
+
+		for (size_t at = 0; resources_next(&named, &at, &name, &amount);)
+			add_named(&out->pending, name, resources_amount(&q->pending, name));
+		resources_fini(&named);
+	}
 	out->of = mem_zalloc(QUOTA_BALANCES_MAX, sizeof(*out->of));
 	for (size_t at = 0; out->count < QUOTA_BALANCES_MAX &&
 			    resources_next(&out->pending, &at, &name, &amount);) {
@@ -86,14 +80,6 @@ static bool is_told(const struct quota *q, const struct quota_balance_row *row, 
 	       strcmp(row->resource, resource_name(RESOURCE_PODS)) != 0;
 }
 
-static bool is_over_max(const struct quota *q, const char *name, int64_t asked)
-{
-	int64_t max;
-
-	return asked > 0 && resources_find(&q->max, name, &max) &&
-	       (quota_amount)resources_amount(&q->used, name) + asked > max;
-}
-
 /* Pending pods with equal requests. */
 struct alike {
 	const struct resources *requests; /* of one; NULL: there are none */
@@ -104,12 +90,14 @@ static bool find_held(const struct quota *q, const struct quota_balances *all,
 		      const struct alike *pods, struct quota_balance *out)
 {
 	bool held = false;
+	int64_t max;
 
 	for (size_t k = 0; k < all->count; k++) {
 		const char *name = all->of[k].resource;
 		int64_t asked = quota_amount_of_pod(pods->requests, name);
 
-		if (!is_over_max(q, name, asked))
+		if (asked <= 0 || !resources_find(&q->max, name, &max) ||
+		    (quota_amount)resources_amount(&q->used, name) + asked <= max)
 			continue;
 		add_named(&out->held, name, (quota_amount)asked * pods->count);
 		held = true;
@@ -179,6 +167,8 @@ void quota_balance_of(const struct quota_book *b, size_t i, const struct quota_b
 		resources_set_named(&out->lent, row->resource, row->of[i].lent);
 		resources_set_named(&out->fair, row->resource, row->of[i].fair);
 	}
+	out->told = named_by(quota_book_at(b, i));
+	resources_max(&out->told, &out->guaranteed);
 	judge_pending(b, i, all, out);
 }
 
@@ -191,6 +181,7 @@ void quota_balance_fini(struct quota_balance *b)
 	resources_fini(&b->held);
 	resources_fini(&b->starved);
 	resources_fini(&b->waiting);
+	resources_fini(&b->told);
 }
 
 /* --- states */
@@ -228,95 +219,81 @@ enum quota_state quota_state_of(const struct quota *q, const struct quota_balanc
 	return min > 0 && used == 0 ? QUOTA_STATE_UNUSED : QUOTA_STATE_WITHIN;
 }
 
-struct numbers {
-	char used[QUOTA_TEXT_MAX], max[QUOTA_TEXT_MAX], asked[QUOTA_TEXT_MAX],
-		borrowed[QUOTA_TEXT_MAX], lent[QUOTA_TEXT_MAX];
-	char min[3 * QUOTA_TEXT_MAX]; /* effective min, and the min in the object */
-};
-
-static void write_min(const struct quota *q, const struct quota_balance *b, const char *name,
-		      char out[3 * QUOTA_TEXT_MAX])
+/* "4.0", or less than the min in the object: "3.0 (a part of min 4.0)". */
+static struct error guaranteed_text(const struct quota *q, const struct quota_balance *b,
+				    const char *name)
 {
 	int64_t min = resources_amount(&q->min, name);
 	int64_t guaranteed = resources_amount(&b->guaranteed, name);
-	char texts[2][QUOTA_TEXT_MAX];
+	struct error out;
 
-	quota_amount_text(name, guaranteed, texts[0]);
-	quota_amount_text(name, min, texts[1]);
-	snprintf(out, 3 * QUOTA_TEXT_MAX, "%s%s%s%s", texts[0],
-		 guaranteed < min ? " (a part of min " : "", guaranteed < min ? texts[1] : "",
-		 guaranteed < min ? ")" : "");
+	if (guaranteed < min)
+		error_set(&out, "%s (a part of min %s)", quota_amount_text(name, guaranteed).text,
+			  quota_amount_text(name, min).text);
+	else
+		error_set(&out, "%s", quota_amount_text(name, guaranteed).text);
+	return out;
 }
 
-/* asked: requests of the pending pods that the state is about. */
-static void write_numbers(const struct quota *q, const struct quota_balance *b, const char *name,
-			  enum quota_state state, struct numbers *n)
+static struct quota_text text_of(const struct resources *r, const char *name)
 {
-	const struct resources *asked = state == QUOTA_STATE_STARVED  ? &b->starved
-					: state == QUOTA_STATE_AT_MAX ? &b->held
-								      : &b->waiting;
-
-	quota_amount_text(name, resources_amount(&q->used, name), n->used);
-	write_min(q, b, name, n->min);
-	quota_amount_text(name, resources_amount(&q->max, name), n->max);
-	quota_amount_text(name, resources_amount(asked, name), n->asked);
-	quota_amount_text(name, resources_amount(&b->borrowed, name), n->borrowed);
-	quota_amount_text(name, resources_amount(&b->lent, name), n->lent);
+	return quota_amount_text(name, resources_amount(r, name));
 }
 
 void quota_state_tell(const struct quota *q, const struct quota_balance *b, const char *resource,
 		      struct error *error)
 {
-	enum quota_state state = quota_state_of(q, b, resource);
-	struct numbers n;
+	struct quota_text used = text_of(&q->used, resource);
+	struct error min = guaranteed_text(q, b, resource);
 
-	write_numbers(q, b, resource, state, &n);
-	switch (state) {
+	switch (quota_state_of(q, b, resource)) {
 	case QUOTA_STATE_OVER_MAX:
 		error_set(error,
 			  "%.100s: %s is used of max %s; no pod that asks for it starts until "
 			  "others have ended",
-			  resource, n.used, n.max);
+			  resource, used.text, text_of(&q->max, resource).text);
 		break;
 	case QUOTA_STATE_STARVED:
 		error_set(error,
 			  "%.100s: pending pods ask for %s, and only %s is used of the "
 			  "guaranteed %s: evenkeel quota preempt says which pods could give way",
-			  resource, n.asked, n.used, n.min);
+			  resource, text_of(&b->starved, resource).text, used.text, min.text);
 		break;
 	case QUOTA_STATE_AT_MAX:
 		error_set(error,
 			  "%.100s: pending pods ask for %s, and %s is used of max %s: they wait "
 			  "until pods of this quota end, or max is raised",
-			  resource, n.asked, n.used, n.max);
+			  resource, text_of(&b->held, resource).text, used.text,
+			  text_of(&q->max, resource).text);
 		break;
 	case QUOTA_STATE_WAITING:
 		error_set(error,
 			  "%.100s: %s is used of the guaranteed %s, and pending pods ask for %s: "
 			  "they wait for what others leave",
-			  resource, n.used, n.min, n.asked);
+			  resource, used.text, min.text, text_of(&b->waiting, resource).text);
 		break;
 	case QUOTA_STATE_BORROWING:
 		error_set(error,
 			  "%.100s: %s is used, %s of it borrowed beyond the guaranteed %s: others "
 			  "may take that back",
-			  resource, n.used, n.borrowed, n.min);
+			  resource, used.text, text_of(&b->borrowed, resource).text, min.text);
 		break;
 	case QUOTA_STATE_LENDING:
 		error_set(error,
 			  "%.100s: %s is used of the guaranteed %s, and others have %s of the rest",
-			  resource, n.used, n.min, n.lent);
+			  resource, used.text, min.text, text_of(&b->lent, resource).text);
 		break;
 	case QUOTA_STATE_UNUSED:
-		error_set(error, "%.100s: nothing is used of the guaranteed %s", resource, n.min);
+		error_set(error, "%.100s: nothing is used of the guaranteed %s", resource,
+			  min.text);
 		break;
 	default:
 		if (resources_amount(&b->guaranteed, resource) > 0)
 			error_set(error, "%.100s: %s is used of the guaranteed %s", resource,
-				  n.used, n.min);
+				  used.text, min.text);
 		else
 			error_set(error, "%.100s: %s is used, and nothing guaranteed", resource,
-				  n.used);
+				  used.text);
 		break;
 	}
 }

@@ -40,6 +40,7 @@ struct quota_balance {
 	 *   waiting  what brings its quota over min
 	 */
 	struct resources held, starved, waiting;
+	struct resources told; /* the names that answers have: of min, of max, and of guaranteed */
 };
 
 void quota_balance_of(const struct quota_book *b, size_t i, const struct quota_balances *all,
@@ -62,13 +63,6 @@ enum quota_state {
 const char *quota_state_name(enum quota_state s); /* "overMax" */
 /* Whether min or max name the resource. */
 bool quota_names(const struct quota *q, const char *resource);
-/*
- * Calls back for every resource that the quota names, and for those of the balance (NULL: none),
- * in the order of resources_next().
- */
-typedef void quota_visit(const struct quota *q, const char *resource, void *context);
-void quota_each_told(const struct quota *q, const struct quota_balance *b, quota_visit *call,
-		     void *context);
 enum quota_state quota_state_of(const struct quota *q, const struct quota_balance *b,
 				const char *resource);
 /* The state with the numbers. */

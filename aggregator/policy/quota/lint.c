@@ -24,30 +24,15 @@
 
 /* --- the table */
 
-static const struct {
-	const char *code, *behaviour;
-	enum quota_severity severity;
-} codes[QUOTA_LINT_CODES] = {
-#define X(name, text, level, told)                                                                 \
-	[QUOTA_LINT_CODE_##                                                                        \
-		name] = {.code = (text), .behaviour = (told), .severity = QUOTA_LINT_##level},
+static const struct quota_lint_kind kinds[QUOTA_LINT_CODES] = {
+#define X(name, text, level, told) {(text), (told), QUOTA_LINT_##level},
 	QUOTA_LINTS(X)
 #undef X
 };
 
-const char *quota_lint_code(enum quota_lint_code c)
+const struct quota_lint_kind *quota_lint_kind(enum quota_lint_code c)
 {
-	return codes[c].code;
-}
-
-enum quota_severity quota_lint_severity(enum quota_lint_code c)
-{
-	return codes[c].severity;
-}
-
-const char *quota_lint_behaviour(enum quota_lint_code c)
-{
-	return codes[c].behaviour;
+	return &kinds[c];
 }
 
 const char *quota_severity_name(enum quota_severity s)
@@ -72,6 +57,10 @@ struct lint {
 	struct quota_findings *out;
 };
 
+static const enum resource_id main_ids[] = {RESOURCE_CPU, RESOURCE_MEMORY};
+
+enum { MAIN = sizeof(main_ids) / sizeof(main_ids[0]) };
+
 /* The subject of a finding; all but kind may be NULL. */
 struct about {
 	const char *kind, *namespace, *name;
@@ -79,18 +68,15 @@ struct about {
 	int64_t value, bound;
 };
 
-static void found(struct lint *l, enum quota_lint_code code, const struct about *a,
-		  const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-static void found(struct lint *l, enum quota_lint_code code, const struct about *a,
-		  const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void found(struct lint *l, enum quota_lint_code code,
+							struct about a, const char *format, ...)
 {
 	struct quota_findings *out = l->out;
 	struct quota_finding *f;
 	char text[1024];
 	va_list args;
 
-	out->by_severity[codes[code].severity]++;
+	out->by_severity[kinds[code].severity]++;
 	if (out->count == QUOTA_FINDINGS_MAX) {
 		out->dropped++;
 		return;
@@ -102,14 +88,14 @@ static void found(struct lint *l, enum quota_lint_code code, const struct about 
 	f = &out->of[out->count++];
 	*f = (struct quota_finding){
 		.code = code,
-		.kind = a->kind,
-		.namespace = mem_strdup(a->namespace ? a->namespace : ""),
-		.name = mem_strdup(a->name ? a->name : ""),
-		.field = a->part && a->resource ? mem_printf("%s.%s", a->part, a->resource)
-						: mem_strdup(a->part ? a->part : ""),
-		.resource = mem_strdup(a->resource ? a->resource : ""),
-		.value = a->value,
-		.bound = a->bound,
+		.kind = a.kind,
+		.namespace = mem_strdup(a.namespace ? a.namespace : ""),
+		.name = mem_strdup(a.name ? a.name : ""),
+		.field = a.part && a.resource ? mem_printf("%s.%s", a.part, a.resource)
+					      : mem_strdup(a.part ? a.part : ""),
+		.resource = mem_strdup(a.resource ? a.resource : ""),
+		.value = a.value,
+		.bound = a.bound,
 		.text = mem_strdup(text),
 	};
 }
@@ -136,62 +122,62 @@ static bool is_counted(const struct lint *l, const char *name)
 	return resource_is_limited(name);
 }
 
-/* Checks min or max. */
-static void check_names(struct lint *l, const struct kube_quota *q, const char *part,
-			const struct resources *amounts)
+/* Of min or max. */
+static void check_name(struct lint *l, const struct kube_quota *q, const char *part,
+		       const char *name, int64_t amount)
 {
-	const char *name;
-	int64_t amount, other;
+	const struct about a = about_quota(q, part, name, amount, 0);
+	int64_t other;
 
-	for (size_t at = 0; resources_next(amounts, &at, &name, &amount);) {
-		struct about a = about_quota(q, part, name, amount, 0);
-
-		if (!is_counted(l, name))
-			found(l, QUOTA_LINT_CODE_NOT_REQUESTED, &a,
-			      "no pod requests \"%.200s\", so it bounds and guarantees nothing%s",
-			      name,
-			      strncmp(name, "requests.", 9) == 0
-				      ? ": an ElasticQuota names what a ResourceQuota calls "
-					"requests.cpu just cpu"
-				      : "; a ResourceQuota can bound it");
-		else if (amount > 0 && view_knows(l->view, OBJECT_NODE) &&
-			 !resources_find(&l->capacity, name, &other))
-			found(l, QUOTA_LINT_CODE_NO_SUCH_RESOURCE, &a,
-			      "no node of the cluster has any %.200s", name);
-	}
+	if (!is_counted(l, name))
+		found(l, QUOTA_LINT_CODE_NOT_REQUESTED, a,
+		      "no pod requests \"%.200s\", so it bounds and guarantees nothing%s", name,
+		      strncmp(name, "requests.", 9) == 0
+			      ? ": an ElasticQuota names what a ResourceQuota calls "
+				"requests.cpu just cpu"
+			      : "; a ResourceQuota can bound it");
+	else if (amount > 0 && view_knows(l->view, OBJECT_NODE) &&
+		 !resources_find(&l->capacity, name, &other))
+		found(l, QUOTA_LINT_CODE_NO_SUCH_RESOURCE, a,
+		      "no node of the cluster has any %.200s", name);
 }
 
-static void check_min_and_max(struct lint *l, const struct kube_quota *q)
+static void check_min(struct lint *l, const struct kube_quota *q)
 {
-	char low[QUOTA_TEXT_MAX], high[QUOTA_TEXT_MAX];
 	const char *name;
 	int64_t min, max;
 
 	for (size_t at = 0; resources_next(&q->min, &at, &name, &min);) {
-		struct about a;
+		bool bounded = resources_find(&q->max, name, &max);
+		bool zero = l->upstream && !strchr(name, '/');
 
-		if (!resources_find(&q->max, name, &max) || min <= max)
-			continue;
-		a = about_quota(q, "spec.min", name, min, max);
-		quota_amount_text(name, min, low);
-		quota_amount_text(name, max, high);
-		found(l, QUOTA_LINT_CODE_MIN_OVER_MAX, &a,
-		      "%.200s: min %s is above max %s, and what is above max is never had", name,
-		      low, high);
+		check_name(l, q, "spec.min", name, min);
+		if (bounded && min > max)
+			found(l, QUOTA_LINT_CODE_MIN_OVER_MAX,
+			      about_quota(q, "spec.min", name, min, max),
+			      "%.200s: min %s is above max %s, and what is above max is never had",
+			      name, quota_amount_text(name, min).text,
+			      quota_amount_text(name, max).text);
+		if (q->has_max && !bounded && min != 0 && !zero && is_counted(l, name))
+			found(l, QUOTA_LINT_CODE_NOT_BOUNDED,
+			      about_quota(q, "spec.max", name, min, 0),
+			      "min guarantees %s of %.200s and max does not name it: any amount "
+			      "more "
+			      "may be borrowed",
+			      quota_amount_text(name, min).text, name);
 	}
 }
 
-/* Pods that request it are refused, which may be the intention. */
-static void check_zeros(struct lint *l, const struct kube_quota *q)
+/* Pods that request a resource with a max of 0 are refused, which may be the intention. */
+static void check_max(struct lint *l, const struct kube_quota *q)
 {
 	const char *name;
 	int64_t max;
 
 	for (size_t at = 0; resources_next(&q->max, &at, &name, &max);) {
-		struct about a = about_quota(q, "spec.max", name, 0, 0);
-
+		check_name(l, q, "spec.max", name, max);
 		if (max == 0 && is_counted(l, name))
-			found(l, QUOTA_LINT_CODE_ZERO_MAX, &a,
+			found(l, QUOTA_LINT_CODE_ZERO_MAX, about_quota(q, "spec.max", name, 0, 0),
 			      "max of %.200s is 0: no pod that requests any starts", name);
 	}
 }
@@ -199,63 +185,37 @@ static void check_zeros(struct lint *l, const struct kube_quota *q)
 /* Upstream counts these as 0 if a map does not name them. */
 static void check_unnamed_is_zero(struct lint *l, const struct kube_quota *q)
 {
-	static const enum resource_id ids[] = {RESOURCE_CPU, RESOURCE_MEMORY};
+	for (size_t i = 0; q->has_max && i < MAIN; i++) {
+		const char *name = resource_name(main_ids[i]);
 
-	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-		const char *name = resource_name(ids[i]);
-		struct about a = about_quota(q, "spec.max", name, 0, 0);
-
-		if (q->has_max && !resources_has(&q->max, ids[i]))
-			found(l, QUOTA_LINT_CODE_UNNAMED_IS_ZERO, &a,
+		if (!resources_has(&q->max, main_ids[i]))
+			found(l, QUOTA_LINT_CODE_UNNAMED_IS_ZERO,
+			      about_quota(q, "spec.max", name, 0, 0),
 			      "max does not name %s, which upstream reads as 0: no pod that "
 			      "requests any %s starts",
 			      name, name);
 	}
 }
 
-static void check_one_sided(struct lint *l, const struct kube_quota *q)
-{
-	char text[QUOTA_TEXT_MAX];
-	int64_t amount, other;
-	const char *name;
-
-	for (size_t at = 0; q->has_max && resources_next(&q->min, &at, &name, &amount);) {
-		struct about a = about_quota(q, "spec.max", name, amount, 0);
-		bool zero = l->upstream && !strchr(name, '/');
-
-		if (amount == 0 || zero || !is_counted(l, name) ||
-		    resources_find(&q->max, name, &other))
-			continue;
-		quota_amount_text(name, amount, text);
-		found(l, QUOTA_LINT_CODE_NOT_BOUNDED, &a,
-		      "min guarantees %s of %.200s and max does not name it: any amount more may "
-		      "be "
-		      "borrowed",
-		      text, name);
-	}
-}
-
 /* Resources that others are guaranteed; a max of 0 has its own finding. */
 static void check_not_guaranteed(struct lint *l, const struct kube_quota *q)
 {
-	char text[QUOTA_TEXT_MAX];
 	int64_t sum, min, max;
 	const char *name;
 
 	for (size_t at = 0; resources_next(&l->guaranteed, &at, &name, &sum);) {
 		bool bounded = resources_find(&q->max, name, &max);
-		struct about a = about_quota(q, "spec.min", name, 0, bounded ? max : sum);
 
 		if (!sum || !is_counted(l, name) || (bounded && !max) ||
 		    (resources_find(&q->min, name, &min) && min))
 			continue;
-		quota_amount_text(name, bounded ? max : sum, text);
-		found(l, QUOTA_LINT_CODE_NOT_GUARANTEED, &a,
+		found(l, QUOTA_LINT_CODE_NOT_GUARANTEED,
+		      about_quota(q, "spec.min", name, 0, bounded ? max : sum),
 		      bounded ? "min guarantees no %.200s: all of max %s is borrowed from those "
 				"who have it guaranteed"
 			      : "min guarantees no %.200s: all that its pods request is borrowed "
 				"of the %s that others are guaranteed",
-		      name, text);
+		      name, quota_amount_text(name, bounded ? max : sum).text);
 	}
 }
 
@@ -268,13 +228,11 @@ static void check_annotations(struct lint *l, const struct kube_quota *q)
 		return;
 	for (int i = 0; i < QUOTA_ANNOTATIONS; i++) {
 		const char *key = quota_annotation_key((enum quota_annotation)i);
-		struct about a = about_quota(q, "metadata.annotations", NULL, 0, 0);
 		char *field = mem_printf("metadata.annotations[%s]", key);
 
-		a.part = field;
 		if (notes.of[i].text[0])
-			found(l, QUOTA_LINT_CODE_BAD_ANNOTATION, &a, "%s: %s", key,
-			      notes.of[i].text);
+			found(l, QUOTA_LINT_CODE_BAD_ANNOTATION, about_quota(q, field, NULL, 0, 0),
+			      "%s: %s", key, notes.of[i].text);
 		free(field);
 	}
 }
@@ -286,20 +244,15 @@ static bool is_empty(const struct resources *r)
 
 static void check_quota(struct lint *l, const struct kube_quota *q)
 {
-	const struct about whole = about_quota(q, "spec", NULL, 0, 0);
-
 	if (is_empty(&q->min) && is_empty(&q->max))
-		found(l, QUOTA_LINT_CODE_NO_BOUNDS, &whole,
+		found(l, QUOTA_LINT_CODE_NO_BOUNDS, about_quota(q, "spec", NULL, 0, 0),
 		      "neither min nor max names a resource: nothing is guaranteed, and nothing "
 		      "bounded");
 	check_annotations(l, q);
-	check_names(l, q, "spec.min", &q->min);
-	check_names(l, q, "spec.max", &q->max);
-	check_min_and_max(l, q);
-	check_zeros(l, q);
+	check_min(l, q);
+	check_max(l, q);
 	if (l->upstream)
 		check_unnamed_is_zero(l, q);
-	check_one_sided(l, q);
 }
 
 /* --- beside others of its namespace */
@@ -321,10 +274,9 @@ static void check_duplicates(struct lint *l, struct object *const *of, size_t co
 	check_not_guaranteed(l, first);
 	for (size_t i = 0; i < count; i++) {
 		const struct kube_quota *q = (const struct kube_quota *)of[i];
-		struct about a = about_quota(q, NULL, NULL, 0, 0);
 
 		if (q != first)
-			found(l, QUOTA_LINT_CODE_DUPLICATE, &a,
+			found(l, QUOTA_LINT_CODE_DUPLICATE, about_quota(q, NULL, NULL, 0, 0),
 			      "does not count: %.63s/%.200s is there, too, and is %s",
 			      q->object.namespace, first->object.name,
 			      is_older(first, q) ? "older"
@@ -349,24 +301,18 @@ static void compare_with_hard(struct lint *l, const struct kube_quota *q, const 
 			      enum quota_lint_code code, const struct resources *amounts,
 			      const struct kube_quota *hard)
 {
-	char text[QUOTA_TEXT_MAX], limit[QUOTA_TEXT_MAX];
 	int64_t amount, bound;
 	const char *name;
 
-	for (size_t at = 0; resources_next(amounts, &at, &name, &amount);) {
-		struct about a;
-
-		if (!is_counted(l, name) || !resources_find(&hard->max, name, &bound) ||
-		    amount <= bound)
-			continue;
-		a = about_quota(q, part, name, amount, bound);
-		quota_amount_text(name, amount, text);
-		quota_amount_text(name, bound, limit);
-		found(l, code, &a,
-		      "%.200s: %s %s is above hard %s of ResourceQuota %.200s, which no pod gets "
-		      "past",
-		      name, part + strlen("spec."), text, limit, hard->object.name);
-	}
+	for (size_t at = 0; resources_next(amounts, &at, &name, &amount);)
+		if (is_counted(l, name) && resources_find(&hard->max, name, &bound) &&
+		    amount > bound)
+			found(l, code, about_quota(q, part, name, amount, bound),
+			      "%.200s: %s %s is above hard %s of ResourceQuota %.200s, which no "
+			      "pod "
+			      "gets past",
+			      name, part + strlen("spec."), quota_amount_text(name, amount).text,
+			      quota_amount_text(name, bound).text, hard->object.name);
 }
 
 static void check_hard(struct lint *l, struct object *const *of, size_t count)
@@ -397,16 +343,11 @@ static void check_hard(struct lint *l, struct object *const *of, size_t count)
 static void check_sum(struct lint *l, enum quota_lint_code code, const char *name, int64_t sum,
 		      int64_t have, const char *whose)
 {
-	struct about a = {"Cluster", NULL, NULL, NULL, name, sum, have};
-	char texts[3][QUOTA_TEXT_MAX];
-
-	quota_amount_text(name, sum, texts[0]);
-	quota_amount_text(name, have, texts[1]);
-	quota_amount_text(name, sum - have, texts[2]);
-	found(l, code, &a,
+	found(l, code, (struct about){"Cluster", NULL, NULL, NULL, name, sum, have},
 	      "%.200s: %s is guaranteed by all quotas together and %s allocatable on %s: %s too "
 	      "much",
-	      name, texts[0], texts[1], whose, texts[2]);
+	      name, quota_amount_text(name, sum).text, quota_amount_text(name, have).text, whose,
+	      quota_amount_text(name, sum - have).text);
 }
 
 static void check_sums(struct lint *l)
@@ -448,16 +389,12 @@ static int64_t held_without_quota(const struct lint *l, const char *name)
 static void tell_held(struct lint *l, const struct quota *q, const char *name, int64_t min,
 		      int64_t held, int64_t have)
 {
-	struct about a = {"ElasticQuota", q->namespace, q->name, "spec.min", name, held, have};
-	char texts[3][QUOTA_TEXT_MAX];
-
-	quota_amount_text(name, min, texts[0]);
-	quota_amount_text(name, held, texts[1]);
-	quota_amount_text(name, have, texts[2]);
-	found(l, QUOTA_LINT_CODE_HELD_WITHOUT_QUOTA, &a,
+	found(l, QUOTA_LINT_CODE_HELD_WITHOUT_QUOTA,
+	      (struct about){"ElasticQuota", q->namespace, q->name, "spec.min", name, held, have},
 	      "%.200s: min %s of %.63s cannot be met: pods without a quota hold %s of %s, and "
 	      "preemption does not take them",
-	      name, texts[0], q->namespace, texts[1], texts[2]);
+	      name, quota_amount_text(name, min).text, q->namespace,
+	      quota_amount_text(name, held).text, quota_amount_text(name, have).text);
 }
 
 /* Usage of others within their own min does not come back either. */
@@ -498,49 +435,44 @@ static void check_held(struct lint *l)
 
 static void check_guaranteed(struct lint *l)
 {
-	static const enum resource_id ids[] = {RESOURCE_CPU, RESOURCE_MEMORY};
+	for (size_t i = 0; l->upstream && quota_book_count(l->book) && i < MAIN; i++) {
+		const char *name = resource_name(main_ids[i]);
 
-	for (size_t i = 0; l->upstream && i < sizeof(ids) / sizeof(ids[0]); i++) {
-		struct about a = {"Cluster", NULL, NULL, NULL, resource_name(ids[i]), 0, 0};
-
-		if (quota_book_count(l->book) && l->guaranteed.of[ids[i]] == 0)
-			found(l, QUOTA_LINT_CODE_NOTHING_GUARANTEED, &a,
+		if (l->guaranteed.of[main_ids[i]] == 0)
+			found(l, QUOTA_LINT_CODE_NOTHING_GUARANTEED,
+			      (struct about){.kind = "Cluster", .resource = name},
 			      "%s: no quota guarantees any, so that upstream refuses every pod "
 			      "with a "
 			      "quota that requests some",
-			      resource_name(ids[i]));
+			      name);
 	}
 }
 
 /* The sources list unreadable objects, which the model does not have. */
 static void check_unreadable(struct lint *l)
 {
-	static const enum object_kind kinds[] = {OBJECT_ELASTIC_QUOTA, OBJECT_RESOURCE_QUOTA};
+	static const enum object_kind read[] = {OBJECT_ELASTIC_QUOTA, OBJECT_RESOURCE_QUOTA};
 
-	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
-		const struct unreadables *u = &l->view->cluster->sources[kinds[k]].unreadable;
-		struct about a = {object_kind_name(kinds[k]), NULL, NULL, NULL, NULL, 0, 0};
+	for (size_t k = 0; k < sizeof(read) / sizeof(read[0]); k++) {
+		const struct unreadables *u = &l->view->cluster->sources[read[k]].unreadable;
+		const char *kind = object_kind_name(read[k]);
 
-		for (uint32_t i = 0; i < u->count; i++) {
-			a.namespace = u->of[i].namespace;
-			a.name = u->of[i].name;
-			found(l, QUOTA_LINT_CODE_UNREADABLE, &a, "is left out: %s", u->of[i].why);
-		}
-		a.namespace = a.name = NULL;
+		for (uint32_t i = 0; i < u->count; i++)
+			found(l, QUOTA_LINT_CODE_UNREADABLE,
+			      (struct about){.kind = kind,
+					     .namespace = u->of[i].namespace,
+					     .name = u->of[i].name},
+			      "is left out: %s", u->of[i].why);
 		if (u->more)
-			found(l, QUOTA_LINT_CODE_UNREADABLE, &a,
+			found(l, QUOTA_LINT_CODE_UNREADABLE, (struct about){.kind = kind},
 			      "more are left out than the %u that are named", u->count);
 	}
 }
 
 /* --- pods that quotas do not see */
 
-static const enum resource_id seen_ids[] = {RESOURCE_CPU, RESOURCE_MEMORY};
-
-enum { SEEN = sizeof(seen_ids) / sizeof(seen_ids[0]) };
-
 struct unseen {
-	uint32_t pods, without[SEEN];
+	uint32_t pods, without[MAIN];
 };
 
 static void count_pod(const struct lint *l, const struct kube_pod *p, struct unseen *counts)
@@ -553,8 +485,8 @@ static void count_pod(const struct lint *l, const struct kube_pod *p, struct uns
 	if (at == quota_book_count(l->book))
 		return;
 	counts[at].pods++;
-	for (size_t i = 0; i < SEEN; i++)
-		counts[at].without[i] += kube_pod_requests(p)->of[seen_ids[i]] == 0;
+	for (size_t i = 0; i < MAIN; i++)
+		counts[at].without[i] += kube_pod_requests(p)->of[main_ids[i]] == 0;
 }
 
 static void count_pods(const struct lint *l, struct unseen *counts)
@@ -571,14 +503,14 @@ static void count_pods(const struct lint *l, struct unseen *counts)
 
 static void check_unseen(struct lint *l, const struct quota *q, const struct unseen *u)
 {
-	for (size_t i = 0; i < SEEN; i++) {
-		const char *name = resource_name(seen_ids[i]);
-		struct about a = {"ElasticQuota", q->namespace,	 q->name, NULL,
-				  name,		  u->without[i], u->pods};
+	for (size_t i = 0; i < MAIN; i++) {
+		const char *name = resource_name(main_ids[i]);
 
 		if (u->without[i] &&
-		    (resources_has(&q->min, seen_ids[i]) || resources_has(&q->max, seen_ids[i])))
-			found(l, QUOTA_LINT_CODE_NO_REQUESTS, &a,
+		    (resources_has(&q->min, main_ids[i]) || resources_has(&q->max, main_ids[i])))
+			found(l, QUOTA_LINT_CODE_NO_REQUESTS,
+			      (struct about){"ElasticQuota", q->namespace, q->name, NULL, name,
+					     u->without[i], u->pods},
 			      "%u of %u pods request no %s: what they use of it is in no quota",
 			      u->without[i], u->pods, name);
 	}
@@ -618,19 +550,14 @@ static void check_namespaces(struct lint *l)
 static int compare_findings(const void *one, const void *two)
 {
 	const struct quota_finding *a = one, *b = two;
-	int order = strcmp(a->namespace, b->namespace);
 
-	if (!order)
-		order = strcmp(a->name, b->name);
-	if (!order)
-		order = (int)codes[a->code].severity - (int)codes[b->code].severity;
-	if (!order)
-		order = (int)a->code - (int)b->code;
-	if (!order)
-		order = strcmp(a->field, b->field);
-	if (!order)
-		order = strcmp(a->kind, b->kind);
-	return order ? order : strcmp(a->text, b->text);
+	return strcmp(a->namespace, b->namespace)
+		?: strcmp(a->name, b->name)
+		?: COMPARE(kinds[a->code].severity, kinds[b->code].severity)
+		?: COMPARE(a->code, b->code)
+		?: strcmp(a->field, b->field)
+		?: strcmp(a->kind, b->kind)
+		?: strcmp(a->text, b->text);
 }
 
 void quota_lint(const struct view *v, const struct quota_book *b, const struct quota_options *o,

@@ -53,10 +53,13 @@ enum quota_lint_code {
 		QUOTA_LINT_CODES
 };
 
-const char *quota_lint_code(enum quota_lint_code c); /* "minOverMax" */
-enum quota_severity quota_lint_severity(enum quota_lint_code c);
+struct quota_lint_kind {
+	const char *code, *behaviour; /* "minOverMax" */
+	enum quota_severity severity;
+};
+
+const struct quota_lint_kind *quota_lint_kind(enum quota_lint_code c);
 const char *quota_severity_name(enum quota_severity s); /* "error", "warning", "info" */
-const char *quota_lint_behaviour(enum quota_lint_code c);
 
 struct quota_finding {
 	enum quota_lint_code code;

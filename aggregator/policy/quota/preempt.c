@@ -43,8 +43,8 @@ void preempt_candidates_fini(struct preempt_candidates *c)
 	*c = (struct preempt_candidates){0};
 }
 
-void preempt_victim_of(const struct preempt_run *r, const struct preempt_victim_candidate *p,
-		       struct preempt_victim *out)
+void preempt_victim_take(struct preempt_run *r, struct preempt_victim_candidate *p, bool violates,
+			 struct preempt_victim *out)
 {
 	const struct preempt_pod *pod = preempt_run_pod(r, p);
 
@@ -55,16 +55,19 @@ void preempt_victim_of(const struct preempt_run *r, const struct preempt_victim_
 							: "",
 				       .priority = pod->pod->template->priority,
 				       .started_ns = pod->pod->started_ns,
+				       .violates_pdb = violates,
+				       .falls = gangs_fallen(r->gangs, pod->pod) != NULL,
 				       .use = p->use,
-				       .use_share = p->share};
+				       .use_share = p->share,
+				       .why = preempt_tell_victim(r, p, violates)};
+	preempt_run_take(r, p);
 }
 
 /* Each description says whether the victim's group falls with the whole set. */
 static void mark_gone(struct preempt_run *r, const struct preempt_set *s, bool gone)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
-		const struct kube_pod *const *pod =
-			&preempt_run_pod(r, &r->candidates[s->of[i]])->pod;
+		const struct kube_pod *const *pod = &preempt_pod_of(r, s->of[i])->pod;
 		const struct kube_pod **leave = NULL;
 
 		if (gone)
@@ -75,8 +78,12 @@ static void mark_gone(struct preempt_run *r, const struct preempt_set *s, bool g
 	}
 }
 
-void preempt_candidate_of_set(struct preempt_run *r, const struct preempt_set *s,
-			      struct preempt_candidate *out)
+/*
+ * Takes the victims one by one, so that each description shows the effect on its quota, then puts
+ * them back.
+ */
+static void candidate_of_set(struct preempt_run *r, const struct preempt_set *s,
+			     struct preempt_candidate *out)
 {
 	place_mark m = place_fork(r->place);
 
@@ -88,14 +95,10 @@ void preempt_candidate_of_set(struct preempt_run *r, const struct preempt_set *s
 	mark_gone(r, s, true);
 	for (uint32_t i = 0; i < s->count; i++) {
 		struct preempt_victim_candidate *p = &r->candidates[s->of[i]];
-		struct preempt_victim *v = &out->victims[i];
+		bool violates = preempt_run_exceeds(r, p, r->budget_left);
 
-		preempt_victim_of(r, p, v);
-		v->violates_pdb = preempt_run_exceeds(r, p, r->budget_left);
-		v->falls = gangs_fallen(r->gangs, v->pod) != NULL;
-		v->why = preempt_tell_victim(r, p, v->violates_pdb);
-		out->violations += v->violates_pdb;
-		preempt_run_take(r, p);
+		preempt_victim_take(r, p, violates, &out->victims[i]);
+		out->violations += violates;
 	}
 	for (uint32_t i = 0; i < s->count; i++)
 		preempt_run_put(r, &r->candidates[s->of[i]]);
@@ -210,7 +213,7 @@ static bool finds_victims(struct preempt_run *r, struct preempt_plan *plan)
 	preempt_search(r, &set);
 	if (set.at == PLACE_NONE)
 		return false;
-	preempt_candidate_of_set(r, &set, &plan->chosen);
+	candidate_of_set(r, &set, &plan->chosen);
 	preempt_set_fini(&set);
 	tell_chosen(plan);
 	return decide(plan, PREEMPT_VICTIMS);
@@ -272,7 +275,7 @@ static bool plan_upstream(struct preempt_run *r, struct preempt_plan *plan)
 static void make_plan(struct preempt_run *r, struct preempt_plan *plan)
 {
 	plan->verdict = PREEMPT_IMPOSSIBLE;
-	preempt_run_admit(r, &plan->admission);
+	quota_admit(r->book, &r->question, &plan->admission);
 	preempt_tell_ask(r, &plan->admission, &plan->narration);
 	if (finds_room(r, plan, PREEMPT_NOT_NEEDED))
 		return;
@@ -300,5 +303,168 @@ void preempt_make_plan(const struct preempt *x, struct place *p, struct quota_bo
 	out->node_count = x->view->node_count;
 	out->nodes = r.nodes;
 	r.nodes = mem_zalloc(out->node_count + 1, sizeof(*r.nodes));
+	preempt_run_fini(&r);
+}
+
+/* --- the preempt verb of an extender */
+
+/*
+ * The kube-scheduler sends candidates that it found by priorities alone, and takes the answer: per
+ * node at least one pod of that node, by descending priority. Each offered node is searched by our
+ * rules; the offered pods are only compared with the result.
+ */
+
+void preempt_answer_fini(struct preempt_answer *a)
+{
+	for (size_t i = 0; i < a->count; i++)
+		preempt_candidate_fini(&a->of[i]);
+	free(a->of);
+	buf_fini(&a->narration);
+	*a = (struct preempt_answer){0};
+}
+
+static int by_priority(const void *left, const void *right)
+{
+	const struct preempt_victim *a = left, *b = right;
+
+	return COMPARE(b->priority, a->priority)
+		       ?: object_compare(&a->pod->object, &b->pod->object);
+}
+
+static bool is_same(const struct preempt_offer *o, const struct preempt_candidate *c)
+{
+	if (o->uid_count != c->victim_count)
+		return false;
+	for (size_t i = 0; i < c->victim_count; i++)
+		if (!preempt_has_uid(o->uids, o->uid_count, c->victims[i].pod->object.uid))
+			return false;
+	return true;
+}
+
+static void tell_answer(const struct preempt_offer *o, const struct preempt_candidate *c,
+			struct buf *out)
+{
+	buf_printf(out, "Node %s: %zu victim%s%s.\n", c->node, c->victim_count,
+		   c->victim_count == 1 ? "" : "s",
+		   is_same(o, c) ? ", as offered" : ", other than offered");
+	for (size_t i = 0; i < c->victim_count; i++)
+		buf_printf(out, "Victim %s.\n", c->victims[i].why);
+}
+
+/*
+ * By offer, for the caller to free: whether the pod fits there when pods in deletion are gone. Corrected
+ * only.
+ */
+static bool *find_rooms(struct preempt_run *r, const struct preempt_offer *offers, size_t count)
+{
+	bool *needs_none = mem_zalloc(count + 1, sizeof(*needs_none));
+	bool allowed;
+
+	if (r->options->variant == QUOTA_UPSTREAM)
+		return needs_none;
+	preempt_run_leave(r);
+	allowed = preempt_run_quotas_allow(r);
+	for (size_t i = 0; allowed && i < count; i++) {
+		size_t n = view_index(r->index->view, offers[i].node);
+
+		needs_none[i] = n < r->index->view->node_count &&
+				preempt_run_fits(r, (place_node)n) == PLACE_FITS;
+	}
+	preempt_run_stay(r);
+	return needs_none;
+}
+
+/* By the node's own pods. */
+static bool find_victims_on(struct preempt_run *r, place_node n, struct preempt_candidate *out)
+{
+	struct preempt_set set;
+
+	if (r->options->variant == QUOTA_CORRECTED) {
+		if (!preempt_search_node(r, n, &set))
+			return false;
+		candidate_of_set(r, &set, out);
+		preempt_set_fini(&set);
+		return true;
+	}
+	if (!preempt_upstream_node(r, n, out))
+		return false;
+	if (!out->error && out->victim_count)
+		return true;
+	preempt_candidate_fini(out);
+	return false;
+}
+
+static void tell_none(const struct preempt_run *r, const char *node, size_t n, bool needs_none,
+		      struct buf *out)
+{
+	enum place_filter f;
+
+	if (r->options->variant == QUOTA_UPSTREAM) {
+		buf_printf(out, "Node %s: no victims.\n", node);
+	} else if (n == r->index->view->node_count) {
+		buf_printf(out, "Node %s is not known.\n", node);
+	} else if (needs_none) {
+		buf_printf(out, "Node %s needs no victim%s.\n", node,
+			   r->going_count ? " besides those that are going" : "");
+	} else {
+		f = r->nodes[n].filter;
+		buf_printf(out, "Node %s: %s%s%s.\n", node,
+			   preempt_outcome_name(r->nodes[n].outcome), f ? " " : "",
+			   f ? place_filter_name(f) : "");
+	}
+}
+
+/* False: the narration says why. */
+static bool search_offer(struct preempt_run *r, const struct preempt_offer *o, bool needs_none,
+			 struct preempt_candidate *out, struct buf *narration)
+{
+	size_t n = view_index(r->index->view, o->node);
+
+	if (n == r->index->view->node_count || needs_none ||
+	    !find_victims_on(r, (place_node)n, out)) {
+		tell_none(r, o->node, n, needs_none, narration);
+		return false;
+	}
+	qsort(out->victims, out->victim_count, sizeof(*out->victims), by_priority);
+	tell_answer(o, out, narration);
+	return true;
+}
+
+static void answer(struct preempt_run *r, const struct preempt_offer *offers, size_t count,
+		   const bool *needs_none, struct preempt_answer *out)
+{
+	if (r->options->variant == QUOTA_CORRECTED)
+		preempt_victims_collect(r);
+	for (size_t i = 0; i < count; i++) {
+		out->room |= needs_none[i];
+		out->count += search_offer(r, &offers[i], needs_none[i], &out->of[out->count],
+					   &out->narration);
+	}
+}
+
+void preempt_for_extender(const struct preempt *x, struct place *p, struct quota_book *b,
+			  const struct preempt_options *o, const struct preempt_ask *ask,
+			  const struct preempt_offer *offers, size_t offer_count,
+			  struct preempt_answer *out)
+{
+	struct preempt_run r;
+	bool *needs_none;
+
+	*out = (struct preempt_answer){0};
+	out->of = mem_zalloc(offer_count + 1, sizeof(*out->of));
+	preempt_run_init(&r, x, p, b, o, ask);
+	r.one_node = true;
+	if (preempt_says_never(ask)) {
+		buf_add_str(&out->narration, "Its preemptionPolicy is Never: no victims.\n");
+	} else {
+		needs_none = find_rooms(&r, offers, offer_count);
+		answer(&r, offers, offer_count, needs_none, out);
+		if (!out->count && preempt_run_may_break(&r)) {
+			r.soft = true;
+			answer(&r, offers, offer_count, needs_none, out);
+		}
+		free(needs_none);
+	}
+	out->retry_ns = preempt_victims_next_ns(&r);
 	preempt_run_fini(&r);
 }

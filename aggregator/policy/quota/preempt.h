@@ -48,6 +48,7 @@
 
 #include "aggregator/policy/place/place.h"
 #include "aggregator/policy/quota/quota.h"
+#include "aggregator/state/victim_log.h"
 #include "aggregator/state/view.h"
 #include "shared/buf.h"
 
@@ -65,12 +66,6 @@ struct preempt_options {
 
 void preempt_options_default(struct preempt_options *o);
 
-/* A victim of the past, for evenkeel.io/max-evictions. */
-struct preempt_past {
-	const char *namespace;
-	int64_t at_ns;
-};
-
 struct preempt_ask {
 	const struct kube_pod *pod; /* pending; need not be in the view */
 	/* preemptionPolicy Never by the PriorityClass, which the pod spec may not state */
@@ -83,7 +78,8 @@ struct preempt_ask {
 	 */
 	const struct reservations_copy *reservations;
 	int64_t now_ns;
-	const struct preempt_past *past; /* in any order; includes the preferred pods */
+	/* for evenkeel.io/max-evictions, in any order; includes the preferred pods */
+	const struct victim_past *past;
 	size_t past_count;
 	/*
 	 * Victims of earlier answers that the API does not show in deletion yet; they count as if

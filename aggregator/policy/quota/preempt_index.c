@@ -19,37 +19,18 @@ static void fill_node(struct preempt *x, place_node n)
 	x->first[n] = x->pod_count;
 	for (size_t i = 0; i < node->pod_count; i++) {
 		const struct kube_pod *pod = node->pods[i].pod;
+		uint32_t space;
 
 		if (!pod || !kube_pod_is_active(pod))
 			continue;
 		if (!last || strcmp(last->name, pod->object.namespace) != 0)
 			last = view_namespace(x->view, pod->object.namespace);
 		assert(last);
+		space = (uint32_t)(last - x->view->namespaces->of);
 		x->pods = array_grow(x->pods, x->pod_count, sizeof(*x->pods));
-		x->pods[x->pod_count++] =
-			(struct preempt_pod){.pod = pod,
-					     .use = node->pods[i].use,
-					     .node = n,
-					     .space = (uint32_t)(last - x->view->namespaces->of)};
-	}
-}
-
-static void sort_by_space(struct preempt *x)
-{
-	uint32_t first = 0;
-
-	x->by_space = mem_zalloc((size_t)x->pod_count + 1, sizeof(*x->by_space));
-	for (uint32_t i = 0; i < x->pod_count; i++)
-		x->spaces[x->pods[i].space].pod_count++;
-	for (uint32_t s = 0; s < x->space_count; s++) {
-		x->spaces[s].first_pod = first;
-		first += x->spaces[s].pod_count;
-		x->spaces[s].pod_count = 0;
-	}
-	for (uint32_t i = 0; i < x->pod_count; i++) {
-		struct preempt_space *s = &x->spaces[x->pods[i].space];
-
-		x->by_space[s->first_pod + s->pod_count++] = i;
+		x->pods[x->pod_count] = (struct preempt_pod){pod, node->pods[i].use, n, space,
+							     x->spaces[space].first_pod};
+		x->spaces[space].first_pod = x->pod_count++;
 	}
 }
 
@@ -60,12 +41,12 @@ static void fill_pods(struct preempt *x)
 	x->space_count = t ? (uint32_t)t->count : 0;
 	x->spaces = mem_zalloc((size_t)x->space_count + 1, sizeof(*x->spaces));
 	for (uint32_t s = 0; s < x->space_count; s++)
-		x->spaces[s].name = t->of[s].name;
+		x->spaces[s] =
+			(struct preempt_space){.name = t->of[s].name, .first_pod = UINT32_MAX};
 	x->first = mem_zalloc(x->view->node_count + 1, sizeof(*x->first));
 	for (place_node n = 0; n < x->view->node_count; n++)
 		fill_node(x, n);
 	x->first[x->view->node_count] = x->pod_count;
-	sort_by_space(x);
 }
 
 static void fill_budgets(struct preempt *x)
@@ -128,7 +109,6 @@ static void free_cached(struct view_cached *kept)
 	free(x->spaces);
 	free(x->first);
 	free(x->pods);
-	free(x->by_space);
 	free(x);
 }
 

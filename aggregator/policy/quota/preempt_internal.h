@@ -7,11 +7,10 @@
  *                       putting them back
  *   preempt_victims.c   victim candidates and their order (corrected)
  *   preempt_search.c    sets of victims (corrected)
- *   preempt_share.c     weighted excess of borrowers
  *   preempt_upstream.c  upstream's search
- *   preempt_choose.c    the cheapest of several
+ *   preempt_cost.c      the cost of a set: guarantees, weighted excess; the cheapest of several
  *   preempt_tell.c      the narration
- *   preempt.c           the plan; preempt_extender.c the extender's verb
+ *   preempt.c           the plan; the extender's verb
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_PREEMPT_INTERNAL_H
 #define EVENKEEL_AGGREGATOR_POLICY_QUOTA_PREEMPT_INTERNAL_H
@@ -31,13 +30,14 @@ struct preempt_pod {
 	const struct pod_stats *use; /* NULL: not measured */
 	place_node node;
 	uint32_t space;
+	uint32_t next_of_space; /* UINT32_MAX: none */
 };
 
 /* A namespace that has pods, and the budgets in it. */
 struct preempt_space {
 	const char *name;
 	uint32_t first_budget, budget_count;
-	uint32_t first_pod, pod_count; /* in by_space */
+	uint32_t first_pod; /* UINT32_MAX: none; see next_of_space */
 };
 
 struct preempt_budget {
@@ -56,7 +56,6 @@ struct preempt {
 	uint32_t pod_count, space_count, budget_count, nominee_count;
 	struct preempt_pod *pods; /* by node, then as in the view: by namespace and name */
 	uint32_t *first; /* by node: its first pod; one more at the end */
-	uint32_t *by_space; /* pods, those of a namespace together */
 	struct preempt_space *spaces; /* sorted by name */
 	struct preempt_budget *budgets; /* sorted by namespace */
 	struct preempt_nominee *nominees; /* sorted by namespace and name */
@@ -89,7 +88,7 @@ struct preempt_victim_candidate {
 	double share; /* NaN: not known */
 	double waste; /* what it frees beyond the requests of the pod, in multiples of them */
 	double loss; /* what its quota loses of its guarantees without it, in mins */
-	double over_share; /* how far its quota is over its weighted share (preempt_share.c) */
+	double over_share; /* how far its quota is over its weighted share (preempt_cost.c) */
 };
 
 /* A namespace's quota during one search. */
@@ -148,7 +147,7 @@ struct preempt_run {
 	uint64_t *contested, contested_by_quotas; /* the first owned; by place_node */
 	uint64_t *contests; /* owned; the distinct values */
 	uint32_t contest_count;
-	double *due; /* owned; by space and claim (preempt_share.c) */
+	double *due; /* owned; by space and claim (preempt_cost.c) */
 	uint32_t refused[PREEMPT_REFUSALS];
 	int64_t retry_ns, more_ns; /* the second: when a quota with an open window allows more */
 	struct preempt_node *nodes; /* by place_node */
@@ -178,16 +177,25 @@ void preempt_run_leave(struct preempt_run *r);
 void preempt_run_stay(struct preempt_run *r);
 /* Whether the uid is among them. */
 bool preempt_has_uid(const char *const *uids, size_t count, const char *uid);
-bool preempt_run_is_going(const struct preempt_run *r, const struct kube_pod *pod);
+/* Of a struct preempt_run. */
+bool preempt_run_is_going(const void *run, const struct kube_pod *pod);
 /* Whether the quotas allow the pod in the present state of the run. */
 bool preempt_run_quotas_allow(const struct preempt_run *r);
-/* The answer of the quotas, with words and numbers. */
-void preempt_run_admit(const struct preempt_run *r, struct quota_verdict *v);
 /* Whether the pod fits with and without the nominated pods there. */
 enum place_filter preempt_run_fits(struct preempt_run *r, place_node n);
 bool preempt_run_allows(const struct preempt_run *r, place_node n);
-const struct preempt_pod *preempt_run_pod(const struct preempt_run *r,
-					  const struct preempt_victim_candidate *p);
+static inline const struct preempt_pod *preempt_run_pod(const struct preempt_run *r,
+							const struct preempt_victim_candidate *p)
+{
+	return &r->index->pods[p->pod];
+}
+
+static inline const struct preempt_pod *preempt_pod_of(const struct preempt_run *r,
+						       uint32_t candidate)
+{
+	return preempt_run_pod(r, &r->candidates[candidate]);
+}
+
 /* Takes the pod from its node and its quota, and back. Budgets and windows count it. */
 void preempt_run_take(struct preempt_run *r, struct preempt_victim_candidate *p);
 void preempt_run_put(struct preempt_run *r, struct preempt_victim_candidate *p);
@@ -217,18 +225,11 @@ void preempt_victims_collect(struct preempt_run *r);
 void preempt_victims_forget(struct preempt_run *r);
 /* The earlier of retry_ns and more_ns; 0: no time holds victims back. */
 int64_t preempt_victims_next_ns(const struct preempt_run *r);
-/* Whether it may be one more victim for these contested resources, in the present state. */
-bool preempt_victims_may_take(const struct preempt_run *r, struct preempt_victim_candidate *p,
-			      uint64_t contested);
 /* Whether the claim is contested for some destination. */
 bool preempt_victims_contest(const struct preempt_run *r, size_t claim);
 /* Whether each pod of the set frees contested resources of that destination. */
 bool preempt_victims_serve(const struct preempt_run *r, const uint32_t *set, uint32_t count,
 			   place_node n);
-/* Whether no pod before set[at] is of its namespace. */
-bool preempt_victims_is_first(const struct preempt_run *r, const uint32_t *set, uint32_t at);
-/* How much the quotas of the set's pods lose of their guarantees without the set, in mins. */
-double preempt_victims_loss(const struct preempt_run *r, const uint32_t *set, uint32_t count);
 /*
  * Takes the pod and the members that fall with it, and appends them to `of` at *count. False: one
  * of them may not go, and none is taken.
@@ -240,15 +241,7 @@ void preempt_victims_put(struct preempt_run *r, uint32_t candidate);
 /* Looks the pod up at its first use. False: the simulation does not have it on its node. */
 bool preempt_victims_is_there(const struct preempt_run *r, struct preempt_victim_candidate *p);
 
-/* --- preempt_share.c */
-
-/* Reads the weighted excess of each quota, from the book without victims. */
-void preempt_share_read(struct preempt_run *r);
-/* For pods in their order: the excess of the quota shrinks by what each frees. */
-void preempt_share_charge(struct preempt_run *r, struct preempt_victim_candidate *p);
-double preempt_share_beyond(const struct preempt_run *r, const uint32_t *set, uint32_t count);
-
-/* --- preempt_search.c */
+/* --- preempt_cost.c */
 
 struct preempt_cost {
 	uint32_t violations;
@@ -269,20 +262,25 @@ struct preempt_set {
 	struct preempt_cost cost;
 };
 
+/* < 0: a is cheaper. */
+int preempt_cost_compare(const struct preempt_cost *a, const struct preempt_cost *b,
+			 enum quota_variant v);
+/* Sets the cost of the set, of which some pods may be taken. Counts budgets by rank. */
+void preempt_set_reckon(const struct preempt_run *r, struct preempt_set *s);
+/* How much the quotas of the set's pods lose of their guarantees without the set, in mins. */
+double preempt_loss(const struct preempt_run *r, const uint32_t *set, uint32_t count);
+/* Reads the weighted excess of each quota, from the book without victims. */
+void preempt_share_read(struct preempt_run *r);
+/* For pods in their order: the excess of the quota shrinks by what each frees. */
+void preempt_share_charge(struct preempt_run *r, struct preempt_victim_candidate *p);
+
+/* --- preempt_search.c */
+
 void preempt_set_fini(struct preempt_set *s);
 /* Among the node's own pods. False: the node's outcome says why, and *out is undefined. */
 bool preempt_search_node(struct preempt_run *r, place_node n, struct preempt_set *out);
 /* The best set of all nodes by their own pods, else by pods of several nodes. */
 void preempt_search(struct preempt_run *r, struct preempt_set *out);
-
-/* --- preempt_choose.c */
-
-/* < 0: a is cheaper. */
-int preempt_cost_compare(const struct preempt_cost *a, const struct preempt_cost *b,
-			 enum quota_variant v);
-void preempt_cost_start(struct preempt_cost *c);
-void preempt_cost_add(struct preempt_cost *c, int32_t priority, int64_t started_ns,
-		      enum preempt_use use, bool violates, double waste);
 
 /* --- preempt_upstream.c */
 
@@ -317,14 +315,9 @@ char *preempt_tell_victim(const struct preempt_run *r, const struct preempt_vict
 /* preemptionPolicy */
 bool preempt_says_never(const struct preempt_ask *ask);
 
-/*
- * Takes the victims one by one, so that each description shows the effect on its quota, then puts
- * them back.
- */
-void preempt_candidate_of_set(struct preempt_run *r, const struct preempt_set *s,
-			      struct preempt_candidate *out);
 void preempt_candidate_fini(struct preempt_candidate *c);
-void preempt_victim_of(const struct preempt_run *r, const struct preempt_victim_candidate *p,
-		       struct preempt_victim *out);
+/* Fills the victim with its description, and takes it. */
+void preempt_victim_take(struct preempt_run *r, struct preempt_victim_candidate *p, bool violates,
+			 struct preempt_victim *out);
 
 #endif

@@ -16,12 +16,6 @@
 #include "shared/array.h"
 #include "shared/mem.h"
 
-const struct preempt_pod *preempt_run_pod(const struct preempt_run *r,
-					  const struct preempt_victim_candidate *p)
-{
-	return &r->index->pods[p->pod];
-}
-
 bool preempt_run_allows(const struct preempt_run *r, place_node n)
 {
 	return !r->ask->allowed || r->ask->allowed[n];
@@ -35,20 +29,12 @@ static bool is_self(const struct preempt_run *r, const struct kube_pod *pod)
 	       strcmp(pod->object.name, r->record->object.name) == 0;
 }
 
-/* Whether the book counts the pod already, by its reservation. */
-static bool is_promised(const struct preempt_run *r, const struct kube_pod *pod)
-{
-	const struct cluster *c = r->index->view->cluster;
-
-	return r->ask->reservations &&
-	       reservations_copy_find(r->ask->reservations, pod->object.namespace, pod->object.name,
-				      pod->object.uid, c ? c->generation : 0);
-}
-
 /* Prepares the question for admission, with the nominated pods that the book does not count. */
 static void put_question(struct preempt_run *r)
 {
 	const struct preempt *x = r->index;
+	const struct cluster *c = x->view->cluster;
+	const struct reservations_copy *reservations = r->ask->reservations;
 
 	r->nominated = mem_zalloc((size_t)x->nominee_count + 1, sizeof(*r->nominated));
 	r->question = (struct quota_ask){.uid = r->record->object.uid,
@@ -60,12 +46,15 @@ static void put_question(struct preempt_run *r)
 					 .nominated = r->nominated};
 	for (uint32_t i = 0; i < x->nominee_count; i++) {
 		const struct kube_pod *pod = x->nominees[i].pod;
+		const struct object *o = &pod->object;
 
-		if (is_self(r, pod) || is_promised(r, pod))
+		if (is_self(r, pod) ||
+		    (reservations && reservations_copy_find(reservations, o->namespace, o->name,
+							    o->uid, c ? c->generation : 0)))
 			continue;
 		r->nominated[r->question.nominated_count++] =
-			(struct quota_nominated){.uid = pod->object.uid,
-						 .namespace = pod->object.namespace,
+			(struct quota_nominated){.uid = o->uid,
+						 .namespace = o->namespace,
 						 .priority = pod->template->priority,
 						 .requests = kube_pod_requests(pod)};
 	}
@@ -105,7 +94,7 @@ static uint32_t past_of(const struct preempt_run *r, const struct quota *q, int6
 	uint32_t count = 0;
 
 	for (size_t i = 0; i < r->ask->past_count; i++) {
-		const struct preempt_past *past = &r->ask->past[i];
+		const struct victim_past *past = &r->ask->past[i];
 
 		if (past->at_ns > r->ask->now_ns - q->evictions_ns &&
 		    strcmp(past->namespace, q->namespace) == 0)
@@ -180,11 +169,12 @@ bool preempt_has_uid(const char *const *uids, size_t count, const char *uid)
 	return false;
 }
 
-bool preempt_run_is_going(const struct preempt_run *r, const struct kube_pod *pod)
+bool preempt_run_is_going(const void *run, const struct kube_pod *pod)
 {
-	if (pod->deletion_ns)
-		return true;
-	return preempt_has_uid(r->ask->in_flight, r->ask->in_flight_count, pod->object.uid);
+	const struct preempt_ask *ask = ((const struct preempt_run *)run)->ask;
+
+	return pod->deletion_ns ||
+	       preempt_has_uid(ask->in_flight, ask->in_flight_count, pod->object.uid);
 }
 
 /*
@@ -235,23 +225,19 @@ void preempt_run_leave(struct preempt_run *r)
 	read_again(r);
 }
 
-/* A victim of an earlier answer is counted by its preemptor, which is nominated or reserved. */
-static bool is_exchanged(const struct preempt_run *r, const char *uid)
+void preempt_run_stay(struct preempt_run *r)
 {
 	const struct preempt_ask *ask = r->ask;
 
-	return preempt_has_uid(ask->preferred, ask->preferred_count, uid) ||
-	       preempt_has_uid(ask->in_flight, ask->in_flight_count, uid) ||
-	       preempt_has_uid(ask->exchanged, ask->exchanged_count, uid);
-}
-
-void preempt_run_stay(struct preempt_run *r)
-{
 	for (uint32_t i = 0; r->has_quota && i < r->going_count; i++) {
 		const struct kube_pod *pod = r->index->pods[r->going[i].pod].pod;
+		const char *uid = pod->object.uid;
 
+		/* A victim of an earlier answer is counted by its preemptor. */
 		if (strcmp(pod->object.namespace, r->namespace) != 0 ||
-		    is_exchanged(r, pod->object.uid))
+		    preempt_has_uid(ask->preferred, ask->preferred_count, uid) ||
+		    preempt_has_uid(ask->in_flight, ask->in_flight_count, uid) ||
+		    preempt_has_uid(ask->exchanged, ask->exchanged_count, uid))
 			continue;
 		quota_book_add(r->book, r->namespace, kube_pod_requests(pod));
 		r->going[i].counted = true;
@@ -260,11 +246,6 @@ void preempt_run_stay(struct preempt_run *r)
 }
 
 /* --- life */
-
-static bool is_going(const void *run, const struct kube_pod *pod)
-{
-	return preempt_run_is_going(run, pod);
-}
 
 void preempt_run_init(struct preempt_run *r, const struct preempt *x, struct place *p,
 		      struct quota_book *b, const struct preempt_options *o,
@@ -302,7 +283,7 @@ void preempt_run_init(struct preempt_run *r, const struct preempt *x, struct pla
 	r->nominees_on = mem_zalloc(x->view->node_count + 1, sizeof(*r->nominees_on));
 	r->nominees = mem_zalloc((size_t)x->nominee_count + 1, sizeof(*r->nominees));
 	if (o->variant == QUOTA_CORRECTED)
-		r->gangs = gangs_new(x->view, is_going, r);
+		r->gangs = gangs_new(x->view, preempt_run_is_going, r);
 	seat_nominees(r);
 }
 
@@ -344,11 +325,6 @@ bool preempt_run_quotas_allow(const struct preempt_run *r)
 		return true;
 	return !quota_find_excess(r->book, e, QUOTA_MAX, &r->claims, &excess) &&
 	       !quota_find_excess(r->book, e, QUOTA_SUM_OF_MIN, &r->claims, &excess);
-}
-
-void preempt_run_admit(const struct preempt_run *r, struct quota_verdict *v)
-{
-	quota_admit(r->book, &r->question, v);
 }
 
 static void move_nominees(struct preempt_run *r, place_node n, bool there)
@@ -439,9 +415,9 @@ static void read_budget(struct preempt_run *r, uint32_t budget, const struct pre
 	int32_t left = b->pdb->disruptions_allowed, healthy = 0;
 	bool corrected = r->options->variant == QUOTA_CORRECTED;
 
-	for (uint32_t i = 0; corrected && i < space->pod_count; i++) {
-		const struct kube_pod *pod =
-			r->index->pods[r->index->by_space[space->first_pod + i]].pod;
+	for (uint32_t i = corrected ? space->first_pod : UINT32_MAX; i != UINT32_MAX;
+	     i = r->index->pods[i].next_of_space) {
+		const struct kube_pod *pod = r->index->pods[i].pod;
 
 		if (!pod->ready || pod->deletion_ns || preempt_is_disrupted(b, pod) ||
 		    !selector_matches(b->pdb->selector, &pod->template->labels))

@@ -165,15 +165,7 @@ static int by_number(const void *left, const void *right)
 {
 	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
 
-	return (a > b) - (a < b);
-}
-
-static bool is_of(const struct preempt_run *r, uint32_t candidate, const struct gang *g)
-{
-	struct gang *own;
-
-	return gangs_member(r->gangs, preempt_run_pod(r, &r->candidates[candidate])->pod, &own) &&
-	       own == g;
+	return COMPARE(a, b);
 }
 
 /*
@@ -183,8 +175,7 @@ static bool is_of(const struct preempt_run *r, uint32_t candidate, const struct 
 static uint32_t put_unit(struct preempt_run *r, const uint32_t *of, uint32_t count, uint32_t i,
 			 uint32_t kept)
 {
-	const struct gang *g =
-		gangs_fallen(r->gangs, preempt_run_pod(r, &r->candidates[of[i]])->pod);
+	const struct gang *g = gangs_fallen(r->gangs, preempt_pod_of(r, of[i])->pod);
 	uint32_t left = i;
 
 	if (!g) {
@@ -193,8 +184,9 @@ static uint32_t put_unit(struct preempt_run *r, const uint32_t *of, uint32_t cou
 	}
 	for (uint32_t k = 0; k < count; k++) {
 		uint32_t at = (i + k) % count;
+		struct gang *own;
 
-		if (!is_of(r, of[at], g))
+		if (!gangs_member(r->gangs, preempt_pod_of(r, of[at])->pod, &own) || own != g)
 			continue;
 		if (kept) {
 			kept--;
@@ -214,7 +206,7 @@ static void take_again(struct preempt_run *r, const uint32_t *of, uint32_t count
 		if (r->candidates[of[i]].taken)
 			continue;
 		preempt_run_take(r, &r->candidates[of[i]]);
-		gangs_close(r->gangs, &preempt_run_pod(r, &r->candidates[of[i]])->pod, 1, &leave);
+		gangs_close(r->gangs, &preempt_pod_of(r, of[i])->pod, 1, &leave);
 		free(leave);
 	}
 }
@@ -257,9 +249,7 @@ static bool keep_spare(struct attempt *a)
 	struct preempt_run *r = a->run;
 
 	for (uint32_t i = 0; i < a->taken_count; i++) {
-		const struct gang *g =
-			gangs_fallen(r->gangs,
-				     preempt_run_pod(r, &r->candidates[a->taken[i]])->pod);
+		const struct gang *g = gangs_fallen(r->gangs, preempt_pod_of(r, a->taken[i])->pod);
 
 		if (!g || !gang_spare(g))
 			continue;
@@ -271,29 +261,6 @@ static bool keep_spare(struct attempt *a)
 		take_again(r, a->taken, a->taken_count);
 	}
 	return false;
-}
-
-/* Counts budgets by rank. */
-static void reckon(const struct preempt_run *r, struct preempt_set *s)
-{
-	int32_t *left = NULL;
-
-	preempt_cost_start(&s->cost);
-	s->cost.loss = preempt_victims_loss(r, s->of, s->count);
-	s->cost.beyond = preempt_share_beyond(r, s->of, s->count);
-	for (uint32_t i = 0; i < s->count; i++) {
-		const struct preempt_victim_candidate *p = &r->candidates[s->of[i]];
-		const struct kube_pod *pod = preempt_run_pod(r, p)->pod;
-
-		if (p->match_count && !left) {
-			left = mem_zalloc(r->index->budget_count, sizeof(*left));
-			memcpy(left, r->budget_most, r->index->budget_count * sizeof(*left));
-		}
-		preempt_cost_add(&s->cost, pod->template->priority, pod->started_ns, p->use,
-				 preempt_run_exceeds(r, p, left), p->waste);
-		preempt_run_count(r, p, left, -1);
-	}
-	free(left);
 }
 
 /* Makes the sufficient set that is taken minimal and copies it. */
@@ -308,7 +275,7 @@ static void settle(struct attempt *a, struct preempt_set *out)
 	out->of = mem_zalloc((size_t)a->taken_count + 1, sizeof(*out->of));
 	if (a->taken)
 		memcpy(out->of, a->taken, a->taken_count * sizeof(*out->of));
-	reckon(a->run, out);
+	preempt_set_reckon(a->run, out);
 }
 
 /* --- a node by its own pods */
@@ -319,7 +286,7 @@ static bool is_of_its_pods(enum place_filter f)
 	return f == PLACE_FIT || f == PLACE_HOST_PORTS || f == PLACE_VOLUME_LIMITS;
 }
 
-static enum preempt_outcome try_node(struct attempt *a, enum place_filter *f)
+static enum preempt_outcome try_own(struct attempt *a, enum place_filter *f)
 {
 	enum preempt_outcome outcome;
 
@@ -337,31 +304,43 @@ static enum preempt_outcome try_node(struct attempt *a, enum place_filter *f)
 	return outcome == PREEMPT_NODE_SUFFICES ? PREEMPT_NODE_GUARDED : outcome;
 }
 
-static struct attempt attempt_at(struct preempt_run *r, place_node n)
+struct several;
+typedef bool try_node(struct several *s, struct attempt *a);
+
+/* s is not read. */
+static bool try_alone(struct several *s, struct attempt *a)
 {
-	return (struct attempt){.run = r,
-				.at = n,
-				.count = r->local_first[n + 1] - r->local_first[n],
-				.of = r->local + r->local_first[n],
-				.contested = r->contested[n]};
+	struct preempt_node *node = &a->run->nodes[a->at];
+
+	(void)s;
+	node->filter = PLACE_FITS;
+	node->outcome = try_own(a, &node->filter);
+	return node->outcome == PREEMPT_NODE_SUFFICES;
 }
 
-bool preempt_search_node(struct preempt_run *r, place_node n, struct preempt_set *out)
+/* A minimal set for the node, found by the attempt; all is put back. */
+static bool visit(struct preempt_run *r, place_node n, try_node *attempt, struct several *s,
+		  struct preempt_set *out)
 {
-	struct attempt a = attempt_at(r, n);
+	struct attempt a = {.run = r,
+			    .at = n,
+			    .count = r->local_first[n + 1] - r->local_first[n],
+			    .of = r->local + r->local_first[n],
+			    .contested = r->contested[n]};
 	place_mark m = place_fork(r->place);
-	enum place_filter f = PLACE_FITS;
-	bool found;
+	bool found = attempt(s, &a);
 
-	r->nodes[n].outcome = try_node(&a, &f);
-	r->nodes[n].filter = f;
-	found = r->nodes[n].outcome == PREEMPT_NODE_SUFFICES;
 	if (found)
 		settle(&a, out);
 	put_all_but(&a, 0);
 	place_revert(r->place, m);
 	free(a.taken);
 	return found;
+}
+
+bool preempt_search_node(struct preempt_run *r, place_node n, struct preempt_set *out)
+{
+	return visit(r, n, try_alone, NULL, out);
 }
 
 /* --- a node with the help of others */
@@ -450,7 +429,7 @@ static bool try_exactly(struct several *s, struct attempt *a)
 	for (uint32_t i = 0; i < own && a->count <= EXACT_CANDIDATES; i++)
 		of[a->count++] = local[i];
 	for (uint32_t i = 0; i < a->run->candidate_count && a->count <= EXACT_CANDIDATES; i++)
-		if (preempt_run_pod(a->run, &a->run->candidates[i])->node != a->at)
+		if (preempt_pod_of(a->run, i)->node != a->at)
 			of[a->count++] = i;
 	a->of = of;
 	found = exact(a);
@@ -458,66 +437,43 @@ static bool try_exactly(struct several *s, struct attempt *a)
 	return found;
 }
 
-static bool visit(struct several *s, place_node n,
-		  bool (*attempt)(struct several *s, struct attempt *a))
+static bool improve(struct several *s, place_node n, try_node *attempt)
 {
-	struct attempt a = attempt_at(s->run, n);
-	place_mark m = place_fork(s->run->place);
-	struct preempt_set set = {.at = PLACE_NONE};
-	bool found = attempt(s, &a);
+	struct preempt_set set;
+	bool found = visit(s->run, n, attempt, s, &set);
 
-	if (found) {
-		settle(&a, &set);
+	if (found)
 		keep_cheaper(s->best, &set);
-	}
-	put_all_but(&a, 0);
-	place_revert(s->run->place, m);
-	free(a.taken);
 	return found;
 }
 
 /* All nodes with room need the same victims elsewhere: the first node suffices. */
-static bool search_room(struct several *s)
+static void search_room(struct several *s)
 {
-	for (place_node n = 0; n < s->run->index->view->node_count; n++)
-		if (preempt_run_allows(s->run, n) && preempt_run_fits(s->run, n) == PLACE_FITS &&
-		    visit(s, n, try_several))
-			return true;
-	return false;
+	bool found = false;
+
+	for (place_node n = 0; !found && n < s->run->index->view->node_count; n++)
+		found = preempt_run_allows(s->run, n) &&
+			preempt_run_fits(s->run, n) == PLACE_FITS && improve(s, n, try_several);
 }
 
-static void search_several(struct preempt_run *r, struct preempt_set *best)
+static void search_several(struct several *s)
 {
+	struct preempt_run *r = s->run;
 	size_t nodes = r->index->view->node_count;
-	struct several s;
 
-	several_init(&s, r, best);
-	for (place_node n = 0; s.quotas_can_allow && n < nodes; n++) {
-		if (!s.scans)
+	for (place_node n = 0; s->quotas_can_allow && n < nodes; n++) {
+		if (!s->scans)
 			r->cut = true;
 		else if (preempt_run_allows(r, n))
-			visit(&s, n, try_several);
+			improve(s, n, try_several);
 	}
-	for (place_node n = 0; best->at == PLACE_NONE && n < nodes; n++)
+	for (place_node n = 0; s->best->at == PLACE_NONE && n < nodes; n++)
 		if (preempt_run_allows(r, n))
-			visit(&s, n, try_exactly);
-	free(s.all);
+			improve(s, n, try_exactly);
 }
 
 /* --- the cheapest of all */
-
-/* If only the quotas refuse: the cheapest victims of all nodes. */
-static void search_elsewhere(struct preempt_run *r, struct preempt_set *best)
-{
-	struct several s;
-
-	if (preempt_run_quotas_allow(r))
-		return;
-	several_init(&s, r, best);
-	if (s.quotas_can_allow)
-		search_room(&s);
-	free(s.all);
-}
 
 static bool starts(struct preempt_run *r, const struct preempt_set *s, place_node n)
 {
@@ -577,11 +533,13 @@ static void spare(struct preempt_run *r, struct preempt_set *s)
 	for (uint32_t i = 0; i < s->count; i++)
 		preempt_victims_put(r, s->of[i]);
 	place_revert(r->place, m);
-	reckon(r, s);
+	preempt_set_reckon(r, s);
 }
 
 void preempt_search(struct preempt_run *r, struct preempt_set *out)
 {
+	struct several s;
+
 	*out = (struct preempt_set){.at = PLACE_NONE};
 	for (place_node n = 0; n < r->index->view->node_count; n++) {
 		struct preempt_set set = {.at = PLACE_NONE};
@@ -589,10 +547,14 @@ void preempt_search(struct preempt_run *r, struct preempt_set *out)
 		if (preempt_run_allows(r, n) && preempt_search_node(r, n, &set))
 			keep_cheaper(out, &set);
 	}
-	if (r->candidate_count)
-		search_elsewhere(r, out);
-	if (out->at == PLACE_NONE && r->candidate_count)
-		search_several(r, out);
+	if (r->candidate_count && (out->at == PLACE_NONE || !preempt_run_quotas_allow(r))) {
+		several_init(&s, r, out);
+		if (s.quotas_can_allow && !preempt_run_quotas_allow(r))
+			search_room(&s);
+		if (out->at == PLACE_NONE)
+			search_several(&s);
+		free(s.all);
+	}
 	if (out->at != PLACE_NONE)
 		spare(r, out);
 }

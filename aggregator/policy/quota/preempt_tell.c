@@ -24,23 +24,33 @@ const char *preempt_verdict_name(enum preempt_verdict v)
 	return names[v];
 }
 
+/* PREEMPT_ISOLATED has two meanings: see text_of() and advice_of(). */
 static const struct {
-	const char *name, *text;
+	const char *name, *text, *advice;
 } refusals[PREEMPT_REFUSALS] = {
-	[PREEMPT_ELIGIBLE] = {"mayPay", "that may be victims"},
-	[PREEMPT_GOING] = {"going", "going already"},
-	[PREEMPT_STATIC] = {"static", "static"},
-	[PREEMPT_ISOLATED] = {"isolated", "on the other side of having a quota"},
-	[PREEMPT_OTHER_QUOTA] = {"otherQuota", "of other namespaces"},
-	[PREEMPT_OWN_QUOTA] = {"ownQuota", "of its own quota"},
-	[PREEMPT_WITHIN_MIN] = {"withinMin", "of quotas within their min"},
-	[PREEMPT_BELOW_MIN] = {"belowMin", "whose quota would be below its min"},
-	[PREEMPT_PRIORITY] = {"priority", "without a lower priority"},
-	[PREEMPT_MIN_RUNTIME] = {"minRuntime", "short of the min runtime of its quota"},
-	[PREEMPT_MAX_EVICTIONS] = {"maxEvictions", "of quotas that had their evictions"},
-	[PREEMPT_PDB] = {"disruptionBudget", "kept by PodDisruptionBudgets"},
+	[PREEMPT_ELIGIBLE] = {"mayPay", "that may be victims", NULL},
+	[PREEMPT_GOING] = {"going", "going already", NULL},
+	[PREEMPT_STATIC] = {"static", "static", NULL},
+	[PREEMPT_ISOLATED] = {"isolated", "without a quota",
+			      "one for their namespaces would make them count"},
+	[PREEMPT_OTHER_QUOTA] = {"otherQuota", "of other namespaces",
+				 "a higher min of its quota would let it take what those borrow"},
+	[PREEMPT_OWN_QUOTA] = {"ownQuota", "of its own quota",
+			       "deleting some would free what it needs"},
+	[PREEMPT_WITHIN_MIN] =
+		{"withinMin", "of quotas within their min",
+		 "they have what is guaranteed to them; a lower min would free some"},
+	[PREEMPT_BELOW_MIN] = {"belowMin", "whose quota would be below its min",
+			       "a lower min, or smaller pods there, would free some"},
+	[PREEMPT_PRIORITY] = {"priority", "without a lower priority",
+			      "a higher one of the pod would free some"},
+	[PREEMPT_MIN_RUNTIME] = {"minRuntime", "short of the min runtime of its quota", NULL},
+	[PREEMPT_MAX_EVICTIONS] = {"maxEvictions", "of quotas that had their evictions", NULL},
+	[PREEMPT_PDB] = {"disruptionBudget", "kept by PodDisruptionBudgets",
+			 "more replicas, or looser budgets, would free some"},
 	[PREEMPT_GROUP] = {"podGroup",
-			   "of groups that would fall below their minimum with pods that stay"},
+			   "of groups that would fall below their minimum with pods that stay",
+			   "more pods in their groups than the minimum would free some"},
 };
 
 const char *preempt_refusal_name(enum preempt_refusal r)
@@ -62,12 +72,9 @@ const char *preempt_outcome_name(enum preempt_outcome o)
 
 /* --- amounts */
 
-static void add_amount(struct buf *out, const char *resource, int64_t amount)
+static struct quota_text amount_text(const struct quota_row *row, quota_amount amount)
 {
-	char text[QUOTA_TEXT_MAX];
-
-	quota_amount_text(resource, amount, text);
-	buf_add_str(out, text);
+	return quota_amount_text(row->name, quota_clamp(amount));
 }
 
 /* "cpu 1.0, memory 2Gi" */
@@ -79,8 +86,7 @@ static void add_requests(struct buf *out, const struct resources *r)
 	for (size_t at = 0; resources_next(r, &at, &name, &amount);) {
 		if (amount <= 0)
 			continue;
-		buf_printf(out, "%s%s ", comma, name);
-		add_amount(out, name, amount);
+		buf_printf(out, "%s%s %s", comma, name, quota_amount_text(name, amount).text);
 		comma = ", ";
 	}
 	if (!*comma)
@@ -103,10 +109,11 @@ static void tell_forgiven(const struct preempt_run *r, struct buf *out)
 
 		if (c->asked <= 0 || !sum || sum->min <= 0 || sum->used <= sum->min)
 			continue;
-		buf_printf(out, "%s: all quotas together use ", c->name);
-		add_amount(out, c->name, quota_clamp(sum->used - sum->min));
-		buf_add_str(out, " more than their min without it: that is not its to give back, "
-				 "and it starts as soon as it has a node nominated.\n");
+		buf_printf(out,
+			   "%s: all quotas together use %s more than their min without it: that is "
+			   "not its to give back, and it starts as soon as it has a node "
+			   "nominated.\n",
+			   c->name, amount_text(sum, sum->used - sum->min).text);
 		return;
 	}
 }
@@ -154,12 +161,9 @@ void preempt_tell_ask(const struct preempt_run *r, const struct quota_verdict *a
 		   admission->error.text);
 }
 
-/* PREEMPT_ISOLATED means pods without a quota for a pod with one, and the reverse. */
-static const char *text_of(const struct preempt_run *r, enum preempt_refusal why)
+static const char *text_of(const struct preempt_run *r, int why)
 {
-	if (why != PREEMPT_ISOLATED)
-		return refusals[why].text;
-	return r->has_quota ? "without a quota" : "with a quota";
+	return why == PREEMPT_ISOLATED && !r->has_quota ? "with a quota" : refusals[why].text;
 }
 
 void preempt_tell_candidates(const struct preempt_run *r, struct buf *out)
@@ -174,8 +178,7 @@ void preempt_tell_candidates(const struct preempt_run *r, struct buf *out)
 	for (int i = PREEMPT_ELIGIBLE + 1; i < PREEMPT_REFUSALS; i++) {
 		if (!r->refused[i])
 			continue;
-		buf_printf(out, "%s%u %s", separator, r->refused[i],
-			   text_of(r, (enum preempt_refusal)i));
+		buf_printf(out, "%s%u %s", separator, r->refused[i], text_of(r, i));
 		separator = ", ";
 	}
 	buf_add_str(out, ".\n");
@@ -202,19 +205,15 @@ static void tell_use(const struct preempt_run *r, const struct preempt_victim_ca
 static void tell_amount(const struct quota_row *row, int64_t amount, const char *comma,
 			struct buf *out)
 {
-	buf_printf(out, "%s%s from ", comma, row->name);
-	add_amount(out, row->name, quota_clamp(row->used));
-	buf_add_str(out, " to ");
-	add_amount(out, row->name, quota_clamp(row->used - amount));
+	buf_printf(out, "%s%s from %s to %s", comma, row->name, amount_text(row, row->used).text,
+		   amount_text(row, row->used - amount).text);
 	if (!row->in_min && row->in_max)
 		return;
-	buf_add_str(out, row->min < row->named ? " (guaranteed " : " (min ");
-	add_amount(out, row->name, quota_clamp(row->min));
-	if (row->min < row->named) {
-		buf_add_str(out, " of min ");
-		add_amount(out, row->name, quota_clamp(row->named));
-	}
-	buf_add_char(out, ')');
+	if (row->min < row->named)
+		buf_printf(out, " (guaranteed %s of min %s)", amount_text(row, row->min).text,
+			   amount_text(row, row->named).text);
+	else
+		buf_printf(out, " (min %s)", amount_text(row, row->min).text);
 }
 
 /* Whether the quota names the resource, or some quota guarantees it. */
@@ -339,29 +338,11 @@ static void tell_retry(const struct preempt_run *r, struct buf *out)
 		   wait);
 }
 
-static const char *advice_of(const struct preempt_run *r, enum preempt_refusal why)
+static const char *advice_of(const struct preempt_run *r, int why)
 {
-	switch (why) {
-	case PREEMPT_ISOLATED:
-		return r->has_quota ? "one for their namespaces would make them count"
-				    : "one for its namespace would let it take what is borrowed";
-	case PREEMPT_OTHER_QUOTA:
-		return "a higher min of its quota would let it take what those borrow";
-	case PREEMPT_OWN_QUOTA:
-		return "deleting some would free what it needs";
-	case PREEMPT_WITHIN_MIN:
-		return "they have what is guaranteed to them; a lower min would free some";
-	case PREEMPT_BELOW_MIN:
-		return "a lower min, or smaller pods there, would free some";
-	case PREEMPT_PRIORITY:
-		return "a higher one of the pod would free some";
-	case PREEMPT_PDB:
-		return "more replicas, or looser budgets, would free some";
-	case PREEMPT_GROUP:
-		return "more pods in their groups than the minimum would free some";
-	default:
-		return NULL;
-	}
+	return why == PREEMPT_ISOLATED && !r->has_quota
+		       ? "one for its namespace would let it take what is borrowed"
+		       : refusals[why].advice;
 }
 
 /* The pod requests more than any empty node has. */
@@ -386,11 +367,11 @@ void preempt_tell_unblock(struct preempt_run *r, const struct quota_verdict *adm
 	tell_filters(r, false, out);
 	tell_guarded(r, out);
 	for (int i = 0; i < PREEMPT_REFUSALS; i++) {
-		const char *advice = advice_of(r, (enum preempt_refusal)i);
+		const char *advice = advice_of(r, i);
 
 		if (advice && r->refused[i])
 			buf_printf(out, "%u pod%s %s: %s.\n", r->refused[i], plural(r->refused[i]),
-				   text_of(r, (enum preempt_refusal)i), advice);
+				   text_of(r, i), advice);
 	}
 	tell_retry(r, out);
 	if (r->cut)

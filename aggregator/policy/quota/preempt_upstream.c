@@ -35,13 +35,9 @@ static int importance(const struct preempt_run *r, const struct preempt_victim_c
 		      const struct preempt_victim_candidate *b)
 {
 	const struct kube_pod *p = preempt_run_pod(r, a)->pod, *q = preempt_run_pod(r, b)->pod;
-	int order = (p->template->priority > q->template->priority) -
-		    (p->template->priority < q->template->priority);
 
-	if (!order)
-		order = (preempt_started(p) < preempt_started(q)) -
-			(preempt_started(p) > preempt_started(q));
-	return order;
+	return COMPARE(p->template->priority, q->template->priority)
+		       ?: COMPARE(preempt_started(q), preempt_started(p));
 }
 
 /* A stable sort; nodes have few pods. */
@@ -173,14 +169,9 @@ static void tell(struct scene *s, struct preempt_candidate *out)
 	out->violations = s->violations;
 	out->victim_count = s->victim_count;
 	out->victims = mem_zalloc((size_t)s->victim_count + 1, sizeof(*out->victims));
-	for (uint32_t i = 0; i < s->victim_count; i++) {
-		bool violates = s->victims[i]->over_budget;
-
-		preempt_victim_of(s->run, s->victims[i], &out->victims[i]);
-		out->victims[i].violates_pdb = violates;
-		out->victims[i].why = preempt_tell_victim(s->run, s->victims[i], violates);
-		preempt_run_take(s->run, s->victims[i]);
-	}
+	for (uint32_t i = 0; i < s->victim_count; i++)
+		preempt_victim_take(s->run, s->victims[i], s->victims[i]->over_budget,
+				    &out->victims[i]);
 }
 
 static enum preempt_outcome search(struct scene *s)
@@ -225,7 +216,6 @@ bool preempt_upstream_node(struct preempt_run *r, place_node n, struct preempt_c
 
 void preempt_upstream_candidates(struct preempt_run *r, struct preempt_candidates *out)
 {
-
 	*out = (struct preempt_candidates){0};
 	for (place_node n = 0; n < r->index->view->node_count; n++) {
 		struct preempt_candidate one;

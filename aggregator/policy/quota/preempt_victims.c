@@ -38,31 +38,14 @@ static bool is_at_stake(const struct preempt_run *r, size_t claim)
 	return c->asked > 0 && quota_is_guaranteed(quota_rows_find(&r->book->sum, c->name));
 }
 
-static bool quotas_lack(const struct preempt_run *r, size_t claim)
-{
-	const struct quota_claim *c = &r->claims.of[claim];
-	const struct quota_row *sum = quota_rows_find(&r->book->sum, c->name);
-
-	return sum->used + c->total > (sum->min > c->floor ? sum->min : c->floor);
-}
-
 /* Thousands of nodes have few distinct values. */
-static void list_contests(struct preempt_run *r)
+static void add_contest(struct preempt_run *r, uint64_t value)
 {
-	size_t nodes = r->index->view->node_count;
-	uint32_t count = 0, kept = 1;
-	uint64_t *of = mem_zalloc(nodes + 1, sizeof(*of));
-
-	of[count++] = r->contested_by_quotas;
-	for (place_node n = 0; n < nodes; n++)
-		if (preempt_run_allows(r, n))
-			of[count++] = r->contested[n];
-	qsort(of, count, sizeof(*of), array_compare_int64);
-	for (uint32_t i = 1; i < count; i++)
-		if (of[i] != of[kept - 1])
-			of[kept++] = of[i];
-	r->contests = of;
-	r->contest_count = kept;
+	for (uint32_t i = 0; i < r->contest_count; i++)
+		if (r->contests[i] == value)
+			return;
+	r->contests = array_grow(r->contests, r->contest_count, sizeof(*r->contests));
+	r->contests[r->contest_count++] = value;
 }
 
 /*
@@ -76,10 +59,14 @@ static void find_contested(struct preempt_run *r)
 
 	r->contested = mem_zalloc(nodes + 1, sizeof(*r->contested));
 	for (size_t i = 0; i < r->claims.count; i++) {
+		const struct quota_claim *c = &r->claims.of[i];
+		const struct quota_row *sum = quota_rows_find(&r->book->sum, c->name);
+
 		if (!is_at_stake(r, i))
 			continue;
 		all |= bit_of(i);
-		by_quotas |= quotas_lack(r, i) ? bit_of(i) : 0;
+		if (sum->used + c->total > (sum->min > c->floor ? sum->min : c->floor))
+			by_quotas |= bit_of(i);
 		for (place_node n = 0; n < nodes; n++)
 			if (place_lacks(r->place, r->pod, n, r->claims.of[i].name))
 				r->contested[n] |= bit_of(i);
@@ -87,9 +74,11 @@ static void find_contested(struct preempt_run *r)
 	for (place_node n = 0; n < nodes; n++) {
 		r->contested[n] |= by_quotas;
 		r->contested[n] = r->contested[n] ? r->contested[n] : all;
+		if (preempt_run_allows(r, n))
+			add_contest(r, r->contested[n]);
 	}
 	r->contested_by_quotas = by_quotas ? by_quotas : all;
-	list_contests(r);
+	add_contest(r, r->contested_by_quotas);
 }
 
 /*
@@ -149,58 +138,6 @@ static bool goes_below_min(const struct preempt_run *r, const struct preempt_pod
 	return false;
 }
 
-/* How much of its min of the resource the quota does not use, in mins. */
-static double missing(const struct quota_row *row, quota_amount used)
-{
-	return used < row->min ? (double)(row->min - used) / (double)row->min : 0;
-}
-
-/* Taken pods count as if they were there. */
-static double loss_of_row(const struct preempt_run *r, const uint32_t *set, uint32_t count,
-			  uint32_t space, const struct quota_row *row)
-{
-	quota_amount used = row->used, going = 0;
-
-	for (uint32_t i = 0; i < count; i++) {
-		const struct preempt_victim_candidate *p = &r->candidates[set[i]];
-		const struct preempt_pod *pod = preempt_run_pod(r, p);
-		int64_t share =
-			pod->space == space
-				? quota_amount_of_pod(kube_pod_requests(pod->pod), row->name)
-				: 0;
-
-		going += share;
-		used += p->taken ? share : 0;
-	}
-	return missing(row, used - going) - missing(row, used);
-}
-
-bool preempt_victims_is_first(const struct preempt_run *r, const uint32_t *set, uint32_t at)
-{
-	uint32_t space = preempt_run_pod(r, &r->candidates[set[at]])->space, k = 0;
-
-	while (preempt_run_pod(r, &r->candidates[set[k]])->space != space)
-		k++;
-	return k == at;
-}
-
-double preempt_victims_loss(const struct preempt_run *r, const uint32_t *set, uint32_t count)
-{
-	double loss = 0;
-
-	for (uint32_t i = 0; r->rule == PREEMPT_BORROWED && i < count; i++) {
-		uint32_t space = preempt_run_pod(r, &r->candidates[set[i]])->space;
-		const struct quota_entry *e = r->quotas[space].entry;
-
-		if (!e || !preempt_victims_is_first(r, set, i))
-			continue;
-		for (size_t at = 0; at < e->rows.count; at++)
-			if (e->rows.of[at].in_min && e->rows.of[at].min > 0)
-				loss += loss_of_row(r, set, count, space, &e->rows.of[at]);
-	}
-	return loss;
-}
-
 /* Whether its quota uses more than its min of a resource at stake that the pod requests. */
 static bool is_borrower(const struct preempt_run *r, const struct preempt_pod *p)
 {
@@ -249,14 +186,6 @@ static enum preempt_refusal by_quota(const struct preempt_run *r, const struct p
 	return PREEMPT_ELIGIBLE;
 }
 
-/* Priorities do not matter among borrowers, but critical pods are protected. */
-static bool is_too_important(const struct preempt_run *r, int32_t priority)
-{
-	if (priority < r->priority)
-		return false;
-	return r->rule != PREEMPT_BORROWED || priority >= r->options->critical_priority;
-}
-
 static void earlier(int64_t *ns, int64_t at_ns)
 {
 	if (at_ns && (!*ns || at_ns < *ns))
@@ -295,6 +224,7 @@ static enum preempt_refusal by_time(struct preempt_run *r, const struct preempt_
 
 static enum preempt_refusal judge(struct preempt_run *r, const struct preempt_pod *p)
 {
+	int32_t priority = p->pod->template->priority;
 	enum preempt_refusal why;
 
 	if (preempt_run_is_going(r, p->pod))
@@ -304,7 +234,9 @@ static enum preempt_refusal judge(struct preempt_run *r, const struct preempt_po
 	why = by_quota(r, p);
 	if (why)
 		return why;
-	if (is_too_important(r, p->pod->template->priority))
+	/* Priorities do not matter among borrowers, but critical pods are protected. */
+	if (priority >= r->priority &&
+	    (r->rule != PREEMPT_BORROWED || priority >= r->options->critical_priority))
 		return PREEMPT_PRIORITY;
 	if (r->rule == PREEMPT_BORROWED ? !may_free_somewhere(r, p) : goes_below_min(r, p))
 		return PREEMPT_BELOW_MIN;
@@ -355,36 +287,22 @@ struct ranked {
 	struct preempt_victim_candidate candidate;
 };
 
-static int compare_time(int64_t a, int64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 static int by_rank(const void *left, const void *right)
 {
 	const struct ranked *l = left, *k = right;
 	const struct preempt_victim_candidate *a = &l->candidate, *b = &k->candidate;
-	int order = (int)a->over_budget - (int)b->over_budget;
 
-	if (!order)
-		order = (int)b->preferred - (int)a->preferred;
-	if (!order)
-		order = (a->loss > b->loss) - (a->loss < b->loss);
-	if (!order)
-		order = (a->over_share < b->over_share) - (a->over_share > b->over_share);
-	if (!order)
-		order = (l->priority > k->priority) - (l->priority < k->priority);
-	if (!order)
-		order = (int)a->use - (int)b->use;
-	if (!order)
-		order = (a->fall > b->fall) - (a->fall < b->fall);
-	if (!order)
-		order = compare_time(k->started_ns, l->started_ns);
-	if (!order)
-		order = (a->waste > b->waste) - (a->waste < b->waste);
-	return order ? order
-		     : object_compare(&preempt_run_pod(l->run, a)->pod->object,
-				      &preempt_run_pod(l->run, b)->pod->object);
+	return COMPARE(a->over_budget, b->over_budget)
+		?: COMPARE(b->preferred, a->preferred)
+		?: COMPARE(a->loss, b->loss)
+		?: COMPARE(b->over_share, a->over_share)
+		?: COMPARE(l->priority, k->priority)
+		?: COMPARE(a->use, b->use)
+		?: COMPARE(a->fall, b->fall)
+		?: COMPARE(k->started_ns, l->started_ns)
+		?: COMPARE(a->waste, b->waste)
+		?: object_compare(&preempt_run_pod(l->run, a)->pod->object,
+				  &preempt_run_pod(l->run, b)->pod->object);
 }
 
 static void sort(struct preempt_run *r)
@@ -392,7 +310,7 @@ static void sort(struct preempt_run *r)
 	struct ranked *all = mem_zalloc((size_t)r->candidate_count + 1, sizeof(*all));
 
 	for (uint32_t i = 0; i < r->candidate_count; i++) {
-		const struct kube_pod *pod = preempt_run_pod(r, &r->candidates[i])->pod;
+		const struct kube_pod *pod = preempt_pod_of(r, i)->pod;
 
 		all[i] = (struct ranked){r, pod->template->priority, preempt_started(pod),
 					 r->candidates[i]};
@@ -430,7 +348,7 @@ static void file_by_node(struct preempt_run *r)
 	}
 	r->local_first[nodes] = sum;
 	for (uint32_t i = 0; i < r->candidate_count; i++)
-		r->local[r->local_first[preempt_run_pod(r, &r->candidates[i])->node]++] = i;
+		r->local[r->local_first[preempt_pod_of(r, i)->node]++] = i;
 	for (size_t n = nodes; n > 0; n--)
 		r->local_first[n] = r->local_first[n - 1];
 	r->local_first[0] = 0;
@@ -464,8 +382,7 @@ static void number_members(struct preempt_run *r)
 		r->gangs->members[i].number = UINT32_MAX;
 	for (uint32_t i = 0; i < r->candidate_count; i++) {
 		struct gang *gang;
-		struct gang_member *m =
-			gangs_member(r->gangs, preempt_run_pod(r, &r->candidates[i])->pod, &gang);
+		struct gang_member *m = gangs_member(r->gangs, preempt_pod_of(r, i)->pod, &gang);
 
 		if (m)
 			m->number = i;
@@ -497,7 +414,34 @@ static void refuse_groups(struct preempt_run *r)
 void preempt_victims_put(struct preempt_run *r, uint32_t candidate)
 {
 	preempt_run_put(r, &r->candidates[candidate]);
-	gangs_release(r->gangs, &preempt_run_pod(r, &r->candidates[candidate])->pod, 1);
+	gangs_release(r->gangs, &preempt_pod_of(r, candidate)->pod, 1);
+}
+
+bool preempt_victims_is_there(const struct preempt_run *r, struct preempt_victim_candidate *p)
+{
+	const struct preempt_pod *pod = preempt_run_pod(r, p);
+
+	if (p->handle == PREEMPT_NOT_LOOKED_UP)
+		p->handle =
+			place_find_pod(r->place, pod->pod->object.namespace, pod->pod->object.name);
+	return p->handle != PLACE_NONE && place_where(r->place, p->handle) == pod->node;
+}
+
+/* Whether it may be one more victim for these contested resources, in the present state. */
+static bool may_take(const struct preempt_run *r, struct preempt_victim_candidate *p,
+		     uint64_t contested)
+{
+	const struct preempt_pod *pod = preempt_run_pod(r, p);
+	const struct preempt_quota *quota = &r->quotas[pod->space];
+
+	if (quota->bounded && !quota->evictions && !p->preferred)
+		return false;
+	if (!r->soft && preempt_run_exceeds(r, p, r->budget_left))
+		return false;
+	if (r->rule == PREEMPT_BORROWED ? !may_free(r, pod, contested, false)
+					: goes_below_min(r, pod))
+		return false;
+	return preempt_victims_is_there(r, p);
 }
 
 static bool may_fall(struct preempt_run *r, const struct kube_pod *pod, place_node with,
@@ -508,20 +452,20 @@ static bool may_fall(struct preempt_run *r, const struct kube_pod *pod, place_no
 	*candidate = gangs_member(r->gangs, pod, &gang)->number;
 	if (*candidate == UINT32_MAX)
 		return false;
-	if (r->one_node && preempt_run_pod(r, &r->candidates[*candidate])->node != with)
+	if (r->one_node && preempt_pod_of(r, *candidate)->node != with)
 		return false;
-	return preempt_victims_may_take(r, &r->candidates[*candidate], contested);
+	return may_take(r, &r->candidates[*candidate], contested);
 }
 
 bool preempt_victims_take(struct preempt_run *r, uint32_t candidate, uint64_t contested,
 			  uint32_t **of, uint32_t *count)
 {
-	const struct preempt_pod *pod = preempt_run_pod(r, &r->candidates[candidate]);
+	const struct preempt_pod *pod = preempt_pod_of(r, candidate);
 	uint32_t before = *count, next = candidate;
 	const struct kube_pod **leave;
 	size_t all, i = 0;
 
-	if (!preempt_victims_may_take(r, &r->candidates[candidate], contested))
+	if (!may_take(r, &r->candidates[candidate], contested))
 		return false;
 	all = gangs_close(r->gangs, &pod->pod, 1, &leave);
 	do {
@@ -548,7 +492,7 @@ void preempt_victims_forget(struct preempt_run *r)
 	free(r->contests);
 	r->contested = r->contests = NULL;
 	r->local = r->local_first = NULL;
-	r->candidate_count = r->match_count = 0;
+	r->candidate_count = r->match_count = r->contest_count = 0;
 	memset(r->refused, 0, sizeof(r->refused));
 	for (size_t n = 0; n < r->index->view->node_count; n++)
 		r->nodes[n].eligible = 0;
@@ -576,7 +520,7 @@ static void collect(struct preempt_run *r, uint32_t i)
 		preempt_has_uid(r->ask->preferred, r->ask->preferred_count, pod->pod->object.uid);
 	r->candidates = array_grow(r->candidates, r->candidate_count, sizeof(*r->candidates));
 	r->candidates[r->candidate_count] = p;
-	r->candidates[r->candidate_count].loss = preempt_victims_loss(r, &r->candidate_count, 1);
+	r->candidates[r->candidate_count].loss = preempt_loss(r, &r->candidate_count, 1);
 	r->candidate_count++;
 	r->nodes[pod->node].eligible++;
 }
@@ -592,32 +536,6 @@ void preempt_victims_collect(struct preempt_run *r)
 	sort(r);
 	number_members(r);
 	file_by_node(r);
-}
-
-bool preempt_victims_is_there(const struct preempt_run *r, struct preempt_victim_candidate *p)
-{
-	const struct preempt_pod *pod = preempt_run_pod(r, p);
-
-	if (p->handle == PREEMPT_NOT_LOOKED_UP)
-		p->handle =
-			place_find_pod(r->place, pod->pod->object.namespace, pod->pod->object.name);
-	return p->handle != PLACE_NONE && place_where(r->place, p->handle) == pod->node;
-}
-
-bool preempt_victims_may_take(const struct preempt_run *r, struct preempt_victim_candidate *p,
-			      uint64_t contested)
-{
-	const struct preempt_pod *pod = preempt_run_pod(r, p);
-	const struct preempt_quota *quota = &r->quotas[pod->space];
-
-	if (quota->bounded && !quota->evictions && !p->preferred)
-		return false;
-	if (!r->soft && preempt_run_exceeds(r, p, r->budget_left))
-		return false;
-	if (r->rule == PREEMPT_BORROWED ? !may_free(r, pod, contested, false)
-					: goes_below_min(r, pod))
-		return false;
-	return preempt_victims_is_there(r, p);
 }
 
 bool preempt_victims_serve(const struct preempt_run *r, const uint32_t *set, uint32_t count,

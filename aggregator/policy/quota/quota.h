@@ -89,19 +89,12 @@ struct quota_book;
 struct quota_book *quota_book_new(struct view *v, struct reservations_copy *reservations,
 				  const struct quota_options *o);
 /*
- * Without a view, for tests and what-if: copies the quotas, which may have any order; of two in a
- * namespace the first counts. Borrows their `use`.
- */
-struct quota_book *quota_book_of(const struct quota *quotas, size_t count,
-				 const struct quota_options *o);
-/*
  * Updates the book to what quota_book_new() would return, at the cost of what changed. Pods added
  * since must be subtracted before. False: the book is unchanged, and the caller must make a new
  * one. Holds both.
  */
 bool quota_book_update(struct quota_book *b, struct view *v,
 		       struct reservations_copy *reservations);
-enum quota_variant quota_book_variant(const struct quota_book *b);
 void quota_book_free(struct quota_book *b);
 /*
  * Sets the allocatable resources of the cluster, which quota_book_new() reads from the view.
@@ -133,12 +126,6 @@ const struct quota *quota_book_at(const struct quota_book *b, size_t i); /* by n
 size_t quota_book_index(const struct quota_book *b, const char *namespace); /* count: none */
 /* The namespace's quota, or NULL. */
 const struct quota *quota_book_find(const struct quota_book *b, const char *namespace);
-/*
- * What-if: inserts a quota (false: the namespace has one), or replaces its bounds and keeps its
- * usage (false: it has none).
- */
-bool quota_book_insert(struct quota_book *b, const struct quota *q);
-bool quota_book_set_bounds(struct quota_book *b, const struct quota *q);
 /*
  * The effective min (quota_book_set_capacity()) and max of the resource: 0 and INT64_MAX if the
  * quota does not govern it, or upstream does not compare it. False: no such quota.
@@ -252,12 +239,15 @@ void quota_status_free(const struct quota_book *b, struct resources *status);
 
 /* The pod's request of that resource. Each pod is one of `pods`, where the key is missing. */
 int64_t quota_amount_of_pod(const struct resources *requests, const char *name);
-enum { QUOTA_TEXT_MAX = 32 };
+
+struct quota_text {
+	char text[32];
+};
 
 /*
  * The exact amount: CPU in cores ("4.0", "0.25"), bytes in the largest unit that divides them
  * ("1536Mi"), others as they are.
  */
-void quota_amount_text(const char *resource, int64_t amount, char out[QUOTA_TEXT_MAX]);
+struct quota_text quota_amount_text(const char *resource, int64_t amount);
 
 #endif

@@ -6,7 +6,7 @@
  */
 #include "aggregator/policy/quota/quota_annotations.h"
 
-#include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,31 +58,14 @@ static bool read_min_runtime(const char *text, struct quota_annotations *out, st
 	return true;
 }
 
-/* The digits up to the slash, at most 7 of them. */
-static bool read_count(const char *text, const char *slash, uint32_t *count)
-{
-	size_t len = (size_t)(slash - text);
-	unsigned long value = 0;
-
-	if (!len || len > 7)
-		return false;
-	for (size_t i = 0; i < len; i++) {
-		if (text[i] < '0' || text[i] > '9')
-			return false;
-		value = 10 * value + (unsigned long)(text[i] - '0');
-	}
-	*count = (uint32_t)value;
-	return value <= EVICTIONS_MAX;
-}
-
 static bool read_max_evictions(const char *text, struct quota_annotations *out, struct error *error)
 {
-	const char *slash = strchr(text, '/');
-	uint32_t count;
+	size_t digits = strspn(text, "0123456789");
+	unsigned long count = digits <= 7 ? strtoul(text, NULL, 10) : ULONG_MAX;
 	int64_t ns;
 
-	if (!slash || !read_count(text, slash, &count) || duration_parse(slash + 1, &ns, NULL) ||
-	    ns < SECOND_NS || ns > DAYS_30_NS) {
+	if (!digits || text[digits] != '/' || count > EVICTIONS_MAX ||
+	    duration_parse(text + digits + 1, &ns, NULL) || ns < SECOND_NS || ns > DAYS_30_NS) {
 		error_set(
 			error,
 			"\"%.*s\" is not how many in which time, like \"5/1h\": at most %d, in 1s "
@@ -90,7 +73,7 @@ static bool read_max_evictions(const char *text, struct quota_annotations *out, 
 			QUOTED, text, EVICTIONS_MAX);
 		return false;
 	}
-	out->evictions_max = count;
+	out->evictions_max = (uint32_t)count;
 	out->evictions_ns = ns;
 	return true;
 }

@@ -8,9 +8,10 @@
  * Answers and comparisons are cut at INT64_MAX.
  *
  * The sums over all have used and min of every quota and every resource, in the corrected variant also
- * of resources that a quota does not name. A min counts as much as quota_scale.c leaves of it.
+ * of resources that a quota does not name. A min counts as much as quota_book_scale() leaves of it.
  */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,106 @@ const char *quota_variant_name(enum quota_variant v)
 	return names[v];
 }
 
+/* --- amounts ---------------------------------------------------------------------------------- */
+
+int64_t quota_clamp(quota_amount a)
+{
+	if (a > INT64_MAX)
+		return INT64_MAX;
+	return a < -INT64_MAX ? -INT64_MAX : (int64_t)a;
+}
+
+int64_t quota_amount_of_pod(const struct resources *requests, const char *name)
+{
+	int64_t amount = strcmp(name, resource_name(RESOURCE_PODS)) == 0;
+
+	resources_find(requests, name, &amount);
+	return amount;
+}
+
+/* With at least one decimal, and no more than needed. */
+static struct quota_text cores(int64_t milli)
+{
+	int decimals = milli % 100 == 0 ? 1 : milli % 10 == 0 ? 2 : 3;
+	static const int64_t unit[] = {1000, 100, 10, 1};
+	int64_t rest = milli % 1000 / unit[decimals];
+	struct quota_text out;
+
+	snprintf(out.text, sizeof(out.text), "%s%lld.%0*lld", milli < 0 ? "-" : "",
+		 llabs((long long)(milli / 1000)), decimals, llabs((long long)rest));
+	return out;
+}
+
+struct quota_text quota_amount_text(const char *resource, int64_t amount)
+{
+	static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+	struct quota_text out;
+	unsigned int unit = 0;
+
+	if (strcmp(resource, resource_name(RESOURCE_CPU)) == 0)
+		return cores(amount);
+	while (resource_is_bytes(resource) && amount && amount % 1024 == 0 &&
+	       unit < sizeof(units) / sizeof(units[0]) - 1) {
+		amount /= 1024;
+		unit++;
+	}
+	snprintf(out.text, sizeof(out.text), "%lld%s", (long long)amount, units[unit]);
+	return out;
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+static void rows_init(struct quota_rows *r)
+{
+	r->count = RESOURCE_STANDARD;
+	r->of = mem_zalloc(r->count, sizeof(*r->of));
+	for (unsigned int id = 0; id < RESOURCE_STANDARD; id++)
+		r->of[id].name = resource_name((enum resource_id)id);
+}
+
+static void rows_fini(struct quota_rows *r)
+{
+	for (size_t i = RESOURCE_STANDARD; i < r->count; i++)
+		free((char *)r->of[i].name);
+	free(r->of);
+	*r = (struct quota_rows){0, NULL};
+}
+
+/* Where the row is, or belongs. */
+static size_t place_of(const struct quota_rows *r, const char *name, bool *found)
+{
+	const struct quota_row *others = r->of + RESOURCE_STANDARD;
+
+	*found = true;
+	for (size_t id = 0; id < RESOURCE_STANDARD; id++)
+		if (r->of[id].name == name || strcmp(r->of[id].name, name) == 0)
+			return id;
+	return RESOURCE_STANDARD +
+	       array_find_name(others, r->count - RESOURCE_STANDARD, sizeof(*others), name, found);
+}
+
+const struct quota_row *quota_rows_find(const struct quota_rows *r, const char *name)
+{
+	bool found;
+	size_t at = place_of(r, name, &found);
+
+	return found ? &r->of[at] : NULL;
+}
+
+struct quota_row *quota_rows_put(struct quota_rows *r, const char *name)
+{
+	bool found;
+	size_t at = place_of(r, name, &found);
+
+	if (found)
+		return &r->of[at];
+	r->of = mem_realloc(r->of, (r->count + 1) * sizeof(*r->of));
+	memmove(r->of + at + 1, r->of + at, (r->count - at) * sizeof(*r->of));
+	r->count++;
+	r->of[at] = (struct quota_row){.name = mem_strdup(name)};
+	return &r->of[at];
+}
+
 /* --- entries ---------------------------------------------------------------------------------- */
 
 static void fill_rows(struct quota_entry *e)
@@ -39,7 +140,7 @@ static void fill_rows(struct quota_entry *e)
 	int64_t amount;
 	struct quota_row *row;
 
-	quota_rows_init(&e->rows);
+	rows_init(&e->rows);
 	for (size_t at = 0; resources_next(&q->min, &at, &name, &amount);) {
 		row = quota_rows_put(&e->rows, name);
 		row->in_min = true;
@@ -103,7 +204,7 @@ static void entry_free(struct quota_entry *e)
 	resources_fini(&e->quota.max);
 	resources_fini(&e->quota.used);
 	resources_fini(&e->quota.pending);
-	quota_rows_fini(&e->rows);
+	rows_fini(&e->rows);
 	free(e);
 }
 
@@ -131,7 +232,7 @@ struct quota_book *quota_book_alloc(const struct quota_options *o)
 	b->options = *o;
 	resources_copy(&b->options.default_min, &o->default_min);
 	resources_copy(&b->options.default_max, &o->default_max);
-	quota_rows_init(&b->sum);
+	rows_init(&b->sum);
 	if (o->has_default) {
 		fallback = default_quota(&b->options, "");
 		b->fallback = entry_new(&fallback, o->variant);
@@ -148,13 +249,13 @@ void quota_book_free(struct quota_book *b)
 		entry_free(b->sorted[i]);
 	free(b->sorted);
 	entry_free(b->fallback);
-	quota_rows_fini(&b->sum);
+	rows_fini(&b->sum);
 	resources_fini(&b->options.default_min);
 	resources_fini(&b->options.default_max);
 	resources_fini(&b->capacity);
 	view_drop(b->view);
 	reservations_copy_drop(b->reservations);
-	free(b->counted);
+	free(b->counted.of);
 	free(b);
 }
 
@@ -213,32 +314,6 @@ struct quota_entry *quota_book_put(struct quota_book *b, const struct quota *q)
 	return e;
 }
 
-struct quota_book *quota_book_of(const struct quota *quotas, size_t count,
-				 const struct quota_options *o)
-{
-	struct quota_book *b = quota_book_alloc(o);
-	struct quota_entry *have;
-
-	for (size_t i = 0; i < count; i++) {
-		HASH_FIND_STR(b->hash, quotas[i].namespace, have);
-		if (!have)
-			quota_book_put(b, &quotas[i]);
-	}
-	return b;
-}
-
-bool quota_book_insert(struct quota_book *b, const struct quota *q)
-{
-	struct quota_entry *have;
-
-	HASH_FIND_STR(b->hash, q->namespace, have);
-	if (have)
-		return false;
-	quota_book_put(b, q);
-	quota_book_scale(b);
-	return true;
-}
-
 bool quota_book_drop(struct quota_book *b, const char *namespace)
 {
 	struct quota_entry *e;
@@ -255,42 +330,6 @@ bool quota_book_drop(struct quota_book *b, const char *namespace)
 	add_to_sums(b, &e->rows, -1);
 	entry_free(e);
 	return true;
-}
-
-/* Copies usage exactly, also beyond INT64_MAX. */
-static void keep_used(struct quota_entry *to, const struct quota_entry *from)
-{
-	for (size_t i = 0; i < from->rows.count; i++)
-		if (from->rows.of[i].in_used)
-			quota_rows_put(&to->rows, from->rows.of[i].name)->used =
-				from->rows.of[i].used;
-}
-
-bool quota_book_set_bounds(struct quota_book *b, const struct quota *q)
-{
-	struct quota_entry *e, *now;
-	struct quota with;
-
-	HASH_FIND_STR(b->hash, q->namespace, e);
-	if (!e)
-		return false;
-	with = e->quota;
-	with.name = q->name;
-	with.min = q->min;
-	with.max = q->max;
-	with.has_min = q->has_min;
-	with.has_max = q->has_max;
-	now = entry_new(&with, b->options.variant);
-	keep_used(now, e);
-	quota_book_drop(b, q->namespace);
-	link_entry(b, now);
-	quota_book_scale(b);
-	return true;
-}
-
-enum quota_variant quota_book_variant(const struct quota_book *b)
-{
-	return b->options.variant;
 }
 
 size_t quota_book_count(const struct quota_book *b)
@@ -317,6 +356,84 @@ const struct quota *quota_book_find(const struct quota_book *b, const char *name
 	const struct quota_entry *e = quota_book_entry(b, namespace);
 
 	return e ? &e->quota : NULL;
+}
+
+/* --- effective mins --------------------------------------------------------------------------- */
+
+/*
+ * If all mins together exceed what the nodes have of a resource, no order of pods could keep the
+ * guarantees. Each min then counts as its proportional part of the capacity:
+ *
+ *     guaranteed_i = min_i * capacity / sum of min       whole units, by the largest remainder
+ *
+ * Admission, borrowing and the protection of victims use this effective min. Corrected variant only,
+ * since upstream has no capacity. Resources that no node has are left alone: a misspelt name, or nodes
+ * that are still to come.
+ */
+static struct quota_row *find_row(struct quota_rows *r, const char *name)
+{
+	return (struct quota_row *)quota_rows_find(r, name);
+}
+
+static void count_as_named(struct quota_rows *r)
+{
+	for (size_t i = 0; i < r->count; i++)
+		r->of[i].min = r->of[i].named;
+}
+
+static void scale_row(struct quota_book *b, struct quota_row *sum, int64_t capacity)
+{
+	struct quota_slice *slices = mem_zalloc(b->count + 1, sizeof(*slices));
+	size_t count = 0;
+
+	for (size_t i = 0; i < b->count; i++) {
+		const struct quota_row *row = find_row(&b->sorted[i]->rows, sum->name);
+
+		if (row && row->named > 0)
+			slices[count++] =
+				(struct quota_slice){.weight = quota_clamp(row->named), .at = i};
+	}
+	quota_apportion(capacity, slices, count);
+	for (size_t i = 0; i < count; i++)
+		find_row(&b->sorted[slices[i].at]->rows, sum->name)->min = slices[i].give;
+	sum->min = capacity;
+	free(slices);
+}
+
+/* The capacity, where more than that is promised; else -1. */
+static int64_t short_of(const struct quota_book *b, const struct quota_row *sum)
+{
+	int64_t capacity;
+
+	if (resources_find(&b->capacity, sum->name, &capacity) && sum->named > capacity)
+		return capacity;
+	return -1;
+}
+
+void quota_book_scale(struct quota_book *b)
+{
+	bool was = b->scaled;
+
+	if (b->options.variant == QUOTA_UPSTREAM)
+		return;
+	b->scaled = false;
+	for (size_t i = 0; i < b->sum.count; i++)
+		b->scaled |= short_of(b, &b->sum.of[i]) >= 0;
+	if (!was && !b->scaled)
+		return;
+	for (size_t i = 0; i < b->count; i++)
+		count_as_named(&b->sorted[i]->rows);
+	count_as_named(&b->sum);
+	for (size_t i = 0; i < b->sum.count; i++)
+		if (short_of(b, &b->sum.of[i]) >= 0)
+			scale_row(b, &b->sum.of[i], short_of(b, &b->sum.of[i]));
+}
+
+void quota_book_set_capacity(struct quota_book *b, const struct resources *capacity)
+{
+	resources_fini(&b->capacity);
+	resources_copy(&b->capacity, capacity);
+	quota_book_scale(b);
 }
 
 /* --- pods ------------------------------------------------------------------------------------- */

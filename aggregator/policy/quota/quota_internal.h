@@ -4,6 +4,7 @@
 #define EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_INTERNAL_H
 
 #include "aggregator/policy/quota/quota.h"
+#include "shared/arith.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
 
@@ -26,8 +27,6 @@ struct quota_rows {
 	struct quota_row *of; /* owned */
 };
 
-void quota_rows_init(struct quota_rows *r);
-void quota_rows_fini(struct quota_rows *r);
 /* The row, or NULL. */
 const struct quota_row *quota_rows_find(const struct quota_rows *r, const char *name);
 /* The row, made where there was none; valid until the next is made. */
@@ -37,7 +36,7 @@ int64_t quota_clamp(quota_amount a);
 struct quota_entry {
 	struct quota quota; /* what it points to is owned, but `use` */
 	struct quota_rows rows;
-	bool stale; /* to be made anew (quota_follow.c) */
+	bool stale; /* to be made anew (quota_book_update()) */
 	UT_hash_handle hh; /* by namespace */
 };
 
@@ -53,51 +52,22 @@ struct quota_book {
 	struct resources capacity; /* owned; empty: not known */
 	struct view *view; /* held; NULL: none */
 	struct reservations_copy *reservations; /* held; NULL: none */
-	size_t counted_count;
-	/* owned; reservations of the copy that are in `used`, in its order */
-	const struct reservation **counted;
+	/* reservations of the copy that are in `used`, in its order */
+	struct quota_counted {
+		size_t count;
+		const struct reservation **of; /* owned */
+	} counted;
 };
-
-/* --- quota_scale.c */
-
-/* One part of a total. */
-struct quota_slice {
-	int64_t weight, give;
-	quota_amount rest; /* of total * weight / all weights */
-	size_t at; /* index of its owner */
-};
-
-/*
- * Divides total in proportion to the weights, of which some are above 0: whole units by the
- * largest remainder, of equal ones the first. Reorders the slices.
- */
-void quota_apportion(int64_t total, struct quota_slice *slices, size_t count);
-/* Recomputes effective mins after bounds or the capacity have changed. */
-void quota_book_scale(struct quota_book *b);
 
 /* --- quota_view.c */
 
-struct quota_counted {
-	size_t count;
-	const struct reservation **of; /* owned; NULL where there is no copy */
-};
-
-/* The reservations of the copy that a view of that generation does not show. */
-struct quota_counted quota_view_counted(const struct reservations_copy *c, uint64_t generation);
-/* The pod of a reservation, if the view has it, without a node; else NULL. */
-const struct kube_pod *quota_view_pending(const struct view *v, const struct reservation *r);
 /* The index of the first object of the namespace, or where it belongs. */
 size_t quota_view_find(const struct object_table *t, const char *namespace);
-/* Reads the capacity from the book's view. */
-void quota_view_read_capacity(struct quota_book *b);
-/*
- * Makes the entry of a namespace with a quota anew from the book's view and reservations. The
- * caller scales the book when all entries are made.
- */
-void quota_view_renew(struct quota_book *b, const char *namespace);
 
 /* --- quota_book.c */
 
+/* Recomputes effective mins after bounds or the capacity have changed. */
+void quota_book_scale(struct quota_book *b);
 struct quota_book *quota_book_alloc(const struct quota_options *o);
 /* Copies a quota into the book; the namespace must have none. This and dropping do not scale. */
 struct quota_entry *quota_book_put(struct quota_book *b, const struct quota *q);
@@ -136,14 +106,7 @@ struct quota_claims {
 	struct quota_claim inlined[QUOTA_CLAIMS_INLINE];
 };
 
-enum quota_part { QUOTA_ASKED, QUOTA_OWN, QUOTA_TOTAL }; /* each counts for those before it, too */
-
-/* more NULL: no pod. Upstream does not count pods. */
-void quota_claims_init(struct quota_claims *c, enum quota_variant v, const struct resources *more);
 void quota_claims_fini(struct quota_claims *c);
-/* Adds what another pod claims; sign -1 subtracts it. */
-void quota_claims_add(struct quota_claims *c, enum quota_variant v, enum quota_part part, int sign,
-		      const struct resources *r);
 
 /*
  * Corrected: the pod requests some guaranteed resources, and stays within the min of its quota of
@@ -165,5 +128,20 @@ struct quota_excess {
 bool quota_find_excess(const struct quota_book *b, const struct quota_entry *e,
 		       enum quota_bound bound, const struct quota_claims *c,
 		       struct quota_excess *out);
+
+/* --- quota_share.c */
+
+/* One part of a total. */
+struct quota_slice {
+	int64_t weight, give;
+	quota_amount rest; /* of total * weight / all weights */
+	size_t at; /* index of its owner */
+};
+
+/*
+ * Divides total in proportion to the weights, of which some are above 0: whole units by the
+ * largest remainder, of equal ones the first. Reorders the slices.
+ */
+void quota_apportion(int64_t total, struct quota_slice *slices, size_t count);
 
 #endif

@@ -29,6 +29,34 @@
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
+static int by_rest(const void *a, const void *b)
+{
+	const struct quota_slice *x = a, *y = b;
+
+	return COMPARE(y->rest, x->rest) ?: COMPARE(x->at, y->at);
+}
+
+void quota_apportion(int64_t total, struct quota_slice *slices, size_t count)
+{
+	quota_amount weights = 0;
+	int64_t left = total;
+
+	for (size_t i = 0; i < count; i++)
+		weights += slices[i].weight;
+	assert(weights > 0);
+	for (size_t i = 0; i < count; i++) {
+		/* 63 bits of total times 63 of weight fit. */
+		quota_amount exact = (quota_amount)total * slices[i].weight;
+
+		slices[i].give = (int64_t)(exact / weights);
+		slices[i].rest = exact % weights;
+		left -= slices[i].give;
+	}
+	qsort(slices, count, sizeof(*slices), by_rest);
+	for (size_t i = 0; left > 0; i++, left--)
+		slices[i].give++;
+}
+
 static int64_t weight_of(const struct quota_claimant *c)
 {
 	double thousandths = c->weight > 0 ? round(c->weight * WEIGHT_UNIT) : 0;
@@ -88,11 +116,6 @@ int64_t quota_share_out(int64_t total, struct quota_claimant *claimants, size_t 
 
 /* --- one resource of all quotas --------------------------------------------------------------- */
 
-static int64_t at_least_0(int64_t amount)
-{
-	return amount > 0 ? amount : 0;
-}
-
 /* Returns the min in the object. */
 static int64_t read_row(const struct quota_book *b, const struct quota_entry *e,
 			const char *resource, struct quota_share *out)
@@ -105,14 +128,13 @@ static int64_t read_row(const struct quota_book *b, const struct quota_entry *e,
 	    !quota_is_guaranteed(quota_rows_find(&b->sum, resource)))
 		return 0;
 	quota_bounds(b, e->quota.namespace, resource, &out->min, &max);
-	out->min = at_least_0(out->min);
-	out->used = row ? at_least_0(quota_clamp(row->used)) : 0;
+	out->min = int_max(0, out->min);
+	out->used = row ? int_max(0, quota_clamp(row->used)) : 0;
 	out->wanted = quota_clamp((quota_amount)out->used +
-				  at_least_0(resources_amount(&e->quota.pending, resource)));
-	if (out->wanted > max)
-		out->wanted = max > out->used ? max : out->used;
+				  int_max(0, resources_amount(&e->quota.pending, resource)));
+	out->wanted = int_min(out->wanted, int_max(max, out->used));
 	if (b->options.variant == QUOTA_CORRECTED)
-		return row ? at_least_0(quota_clamp(row->named)) : 0;
+		return row ? int_max(0, quota_clamp(row->named)) : 0;
 	return out->min;
 }
 
@@ -120,18 +142,16 @@ static int64_t read_row(const struct quota_book *b, const struct quota_entry *e,
 static void tell_alarm(const struct quota_book *b, const char *resource,
 		       struct quota_share_sum *sum)
 {
-	char min[QUOTA_TEXT_MAX], there[QUOTA_TEXT_MAX];
 	int64_t capacity;
 
 	if (!resources_find(&b->capacity, resource, &capacity) || sum->min <= capacity)
 		return;
-	quota_amount_text(resource, sum->min, min);
-	quota_amount_text(resource, capacity, there);
 	error_set(
 		&sum->alarm,
 		"%s: quotas guarantee %s together, and the cluster has %s: %s; lower some, or add "
 		"nodes",
-		resource, min, there,
+		resource, quota_amount_text(resource, sum->min).text,
+		quota_amount_text(resource, capacity).text,
 		b->options.variant == QUOTA_CORRECTED
 			? "every min counts as a part of that"
 			: "pods are admitted up to the sum, and then wait for a node");
@@ -143,8 +163,8 @@ static void read_loans(struct quota_share *out, size_t count, struct quota_share
 	quota_amount borrowed = 0, unused = 0, used = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		out[i].borrowed = at_least_0(out[i].used - out[i].min);
-		parts[i] = (struct quota_slice){.weight = at_least_0(out[i].min - out[i].used),
+		out[i].borrowed = int_max(0, out[i].used - out[i].min);
+		parts[i] = (struct quota_slice){.weight = int_max(0, out[i].min - out[i].used),
 						.at = i};
 		borrowed += out[i].borrowed;
 		unused += parts[i].weight;
@@ -153,7 +173,7 @@ static void read_loans(struct quota_share *out, size_t count, struct quota_share
 	sum->borrowed = quota_clamp(borrowed);
 	sum->unused = quota_clamp(unused);
 	sum->used = quota_clamp(used);
-	sum->lent = sum->borrowed < sum->unused ? sum->borrowed : sum->unused;
+	sum->lent = int_min(sum->borrowed, sum->unused);
 	if (sum->lent > 0)
 		quota_apportion(sum->lent, parts, count);
 	for (size_t i = 0; i < count; i++)
@@ -167,7 +187,7 @@ static void read_fair(const struct quota_book *b, struct quota_share *out, size_
 	quota_amount left = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		out[i].fair = out[i].wanted < out[i].min ? out[i].wanted : out[i].min;
+		out[i].fair = int_min(out[i].wanted, out[i].min);
 		claimants[i].weight = b->sorted[i]->quota.weight;
 		claimants[i].need = out[i].wanted - out[i].fair;
 		left += out[i].min - out[i].fair;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/model/pod_sums.h"
 #include "aggregator/policy/quota/quota_annotations.h"
 #include "aggregator/policy/quota/quota_internal.h"
 #include "shared/array.h"
@@ -108,7 +109,8 @@ static void put_defaults(struct quota_book *b, const struct view *v)
 
 /* --- reservations */
 
-const struct kube_pod *quota_view_pending(const struct view *v, const struct reservation *r)
+/* The pod of a reservation, if the view has it, without a node; else NULL. */
+static const struct kube_pod *find_pending(const struct view *v, const struct reservation *r)
 {
 	const struct object *o =
 		v->cluster ? cluster_find_listed(v->cluster, OBJECT_POD, r->namespace, r->name)
@@ -129,22 +131,21 @@ static void add_reservation(struct quota_book *b, const struct reservation *r)
 	if (!e)
 		return;
 	e->quota.assumed_pods++;
-	pod = quota_view_pending(b->view, r);
+	pod = find_pending(b->view, r);
 	if (!pod)
 		return;
 	e->quota.pending_pods--;
 	resources_subtract(&e->quota.pending, kube_pod_requests(pod));
 }
 
-struct quota_counted quota_view_counted(const struct reservations_copy *c, uint64_t generation)
+/* The reservations of the copy that the view does not show. */
+static struct quota_counted find_counted(const struct reservations_copy *c, const struct view *v)
 {
-	struct quota_counted counted = {0, NULL};
+	struct quota_counted counted = {0, mem_alloc((c ? c->count + 1 : 1) *
+						     sizeof(const struct reservation *))};
 
-	if (!c || !c->count)
-		return counted;
-	counted.of = mem_alloc(c->count * sizeof(const struct reservation *));
-	for (size_t i = 0; i < c->count; i++)
-		if (reservations_counts(c->of[i], generation))
+	for (size_t i = 0; c && i < c->count; i++)
+		if (reservations_counts(c->of[i], v->cluster ? v->cluster->generation : 0))
 			counted.of[counted.count++] = c->of[i];
 	return counted;
 }
@@ -154,18 +155,21 @@ static int compare_counted(const void *namespace, const void *reservation)
 	return strcmp(namespace, (*(const struct reservation *const *)reservation)->namespace);
 }
 
-void quota_view_renew(struct quota_book *b, const char *namespace)
+/*
+ * Makes the entry of a namespace anew from the book's view and reservations. The caller scales the book
+ * when all entries are made.
+ */
+static void renew(struct quota_book *b, const char *namespace)
 {
 	const struct object_table *t = b->view->cluster->tables[OBJECT_ELASTIC_QUOTA];
 	size_t at = quota_view_find(t, namespace);
 
-	if (!quota_book_drop(b, namespace))
-		return; /* reservations of a namespace without a quota */
+	quota_book_drop(b, namespace);
 	put_quota(b, b->view, next_quota(t, &at));
-	at = array_lower_bound(namespace, b->counted, b->counted_count,
+	at = array_lower_bound(namespace, b->counted.of, b->counted.count,
 			       sizeof(const struct reservation *), compare_counted);
-	for (; at < b->counted_count && strcmp(b->counted[at]->namespace, namespace) == 0; at++)
-		add_reservation(b, b->counted[at]);
+	for (; at < b->counted.count && strcmp(b->counted.of[at]->namespace, namespace) == 0; at++)
+		add_reservation(b, b->counted.of[at]);
 }
 
 /* --- what the nodes have */
@@ -186,7 +190,7 @@ bool quota_capacity_of(const struct view *v, bool ready, struct resources *out)
 	return true;
 }
 
-void quota_view_read_capacity(struct quota_book *b)
+static void read_capacity(struct quota_book *b)
 {
 	struct resources capacity;
 
@@ -251,14 +255,6 @@ static void set_lacked(const struct resources *requests, uint64_t missing, struc
 					    requests->extended[i].amount);
 }
 
-static bool takes_pods(const struct view_node *n, const struct resources *requests)
-{
-	const struct kube_node *node = n->model ? n->model->node : NULL;
-
-	return node && node->ready && !node->unschedulable && !node->deletion_ns &&
-	       !find_missing(requests, &node->allocatable, &RESOURCES_NONE);
-}
-
 void quota_find_lacked(const struct quota_book *b, const struct resources *requests,
 		       struct resources *lacked)
 {
@@ -266,11 +262,13 @@ void quota_find_lacked(const struct quota_book *b, const struct resources *reque
 
 	for (size_t i = 0; b->view && i < b->view->node_count; i++) {
 		const struct view_node *n = b->view->nodes[i];
+		const struct kube_node *node = n->model ? n->model->node : NULL;
 		uint64_t missing;
 
-		if (!takes_pods(n, requests))
+		if (!node || !node->ready || node->unschedulable || node->deletion_ns ||
+		    find_missing(requests, &node->allocatable, &RESOURCES_NONE))
 			continue;
-		missing = find_missing(requests, &n->model->node->allocatable, &n->sums.requests);
+		missing = find_missing(requests, &node->allocatable, &n->sums.requests);
 		if (!missing)
 			return;
 		everywhere = somewhere ? everywhere & missing : missing;
@@ -285,19 +283,193 @@ struct quota_book *quota_book_new(struct view *v, struct reservations_copy *rese
 				  const struct quota_options *o)
 {
 	struct quota_book *b = quota_book_alloc(o);
-	struct quota_counted counted =
-		quota_view_counted(reservations, v->cluster ? v->cluster->generation : 0);
 
 	b->view = view_hold(v);
 	b->reservations = reservations ? reservations_copy_hold(reservations) : NULL;
-	b->counted = counted.of;
-	b->counted_count = counted.count;
+	b->counted = find_counted(reservations, v);
 	for (size_t at = 0; v->cluster && at < v->cluster->tables[OBJECT_ELASTIC_QUOTA]->count;)
 		put_quota(b, v, next_quota(v->cluster->tables[OBJECT_ELASTIC_QUOTA], &at));
 	if (v->cluster && b->fallback)
 		put_defaults(b, v);
-	quota_view_read_capacity(b);
-	for (size_t i = 0; i < b->counted_count; i++)
-		add_reservation(b, b->counted[i]);
+	read_capacity(b);
+	for (size_t i = 0; i < b->counted.count; i++)
+		add_reservation(b, b->counted.of[i]);
 	return b;
+}
+
+/* --- updates */
+
+/*
+ * Namespaces whose sums of requests or whose reservations changed get a new entry, made as
+ * quota_book_new() makes it. Tables and reservations are immutable and held by the book: an equal
+ * address means no change. If the quotas themselves changed, or namespaces have a default quota, the
+ * caller makes a new book.
+ */
+
+/* The namespace may have no quota. */
+static void mark_stale(struct quota_book *b, const char *namespace)
+{
+	struct quota_entry *e;
+
+	HASH_FIND_STR(b->hash, namespace, e);
+	if (e)
+		e->stale = true;
+}
+
+/* The book borrows `use` from the view, and so it changes with the view. */
+static void compare_sums(struct quota_book *b, const struct view *v)
+{
+	if (b->view->namespaces == v->namespaces)
+		return;
+	for (size_t i = 0; i < b->count; i++) {
+		struct quota *q = &b->sorted[i]->quota;
+		const struct namespace_sums *was = view_namespace(b->view, q->namespace);
+		const struct namespace_sums *is = view_namespace(v, q->namespace);
+
+		q->use = is && is->use.pods ? &is->use : NULL;
+		if (was && is ? was->bound_pods != is->bound_pods ||
+					was->pending_pods != is->pending_pods ||
+					!resources_equal(&was->bound, &is->bound) ||
+					!resources_equal(&was->pending, &is->pending)
+			      : was != is)
+			mark_stale(b, q->namespace);
+	}
+}
+
+static int compare_entries(const void *left, const void *right)
+{
+	const struct reservation *a = *(const struct reservation *const *)left;
+	const struct reservation *b = *(const struct reservation *const *)right;
+
+	return strcmp(a->namespace, b->namespace) ?: strcmp(a->name, b->name) ?: strcmp(a->uid, b->uid);
+}
+
+/*
+ * Marks the namespaces of reservations that the others lack, or whose pod became pending or is no longer.
+ * Both lists have the order of the reservations.
+ */
+static void mark_changed(struct quota_book *b, const struct view *v,
+			 const struct quota_counted *these, const struct quota_counted *others)
+{
+	for (size_t i = 0; i < these->count; i++) {
+		const struct reservation *r = these->of[i], **found;
+
+		found = bsearch(&r, others->of, others->count, sizeof(const struct reservation *),
+				compare_entries);
+		if (!found || *found != r ||
+		    (b->view->cluster != v->cluster &&
+		     find_pending(b->view, r) != find_pending(v, r)))
+			mark_stale(b, r->namespace);
+	}
+}
+
+/* A new entry takes the place of the old one, which frees its name. */
+static void renew_stale(struct quota_book *b)
+{
+	for (size_t i = 0; i < b->count; i++) {
+		char *name;
+
+		if (!b->sorted[i]->stale)
+			continue;
+		name = mem_strdup(b->sorted[i]->quota.namespace);
+		renew(b, name);
+		free(name);
+	}
+}
+
+bool quota_book_update(struct quota_book *b, struct view *v, struct reservations_copy *reservations)
+{
+	struct view *was = b->view;
+	struct reservations_copy *reservations_was = b->reservations;
+	struct quota_counted now;
+
+	if (b->fallback || !b->view ||
+	    view_table(b->view, OBJECT_ELASTIC_QUOTA) != view_table(v, OBJECT_ELASTIC_QUOTA))
+		return false;
+	now = find_counted(reservations, v);
+	compare_sums(b, v);
+	mark_changed(b, v, &b->counted, &now);
+	mark_changed(b, v, &now, &b->counted);
+	b->view = view_hold(v);
+	b->reservations = reservations ? reservations_copy_hold(reservations) : NULL;
+	free(b->counted.of);
+	b->counted = now;
+	renew_stale(b);
+	if (was->cluster != v->cluster)
+		read_capacity(b);
+	else
+		quota_book_scale(b);
+	view_drop(was);
+	reservations_copy_drop(reservations_was);
+	return true;
+}
+
+/* --- status.used of the objects */
+
+/*
+ * Upstream's status controller counts running pods and forgets overhead, so its numbers are less
+ * than its scheduler's while images are pulled, and always for sandboxed pods. The corrected
+ * variant writes what the scheduler counts. For upstream's sums each running pod's specification
+ * is parsed again, which is slow.
+ */
+
+static void name_all(const struct resources *named, struct resources *out)
+{
+	const char *name;
+	int64_t amount;
+
+	for (size_t at = 0; resources_next(named, &at, &name, &amount);)
+		resources_set_named(out, name, 0);
+}
+
+static void add_upstream(const struct kube_pod *pod, struct resources *out)
+{
+	cJSON *json = cJSON_Parse(pod->template->text);
+	struct pod_sums sums;
+	char field[OBJECT_FIELD_MAX];
+
+	if (!pod_sums_read(cJSON_GetObjectItemCaseSensitive(json, "spec"), NULL,
+			   POD_SUMS_STATUS_UPSTREAM, &sums, field, NULL)) {
+		resources_add(out, &sums.requests);
+		pod_sums_fini(&sums);
+	}
+	cJSON_Delete(json);
+}
+
+static void add_running(const struct quota_book *b, const struct view *v, struct resources *status)
+{
+	for (size_t n = 0; n < v->node_count; n++)
+		for (size_t i = 0; i < v->nodes[n]->pod_count; i++) {
+			const struct kube_pod *pod = v->nodes[n]->pods[i].pod;
+			size_t at = pod && pod->phase == POD_RUNNING
+					    ? quota_book_index(b, pod->object.namespace)
+					    : b->count;
+
+			if (at < b->count)
+				add_upstream(pod, &status[at]);
+		}
+}
+
+struct resources *quota_status_new(const struct quota_book *b, const struct view *v)
+{
+	struct resources *status = mem_zalloc(b->count + 1, sizeof(*status));
+
+	for (size_t i = 0; i < b->count; i++) {
+		const struct quota *q = &b->sorted[i]->quota;
+
+		name_all(&q->min, &status[i]);
+		name_all(&q->max, &status[i]);
+		if (b->options.variant == QUOTA_CORRECTED)
+			resources_add(&status[i], &q->used);
+	}
+	if (b->options.variant == QUOTA_UPSTREAM)
+		add_running(b, v, status);
+	return status;
+}
+
+void quota_status_free(const struct quota_book *b, struct resources *status)
+{
+	for (size_t i = 0; i < b->count; i++)
+		resources_fini(&status[i]);
+	free(status);
 }

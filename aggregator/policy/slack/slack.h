@@ -22,17 +22,61 @@
 #include <stdint.h>
 
 #include "aggregator/policy/place/place.h"
-#include "aggregator/policy/slack/slack_arrivals.h"
 #include "aggregator/policy/slack/slack_target.h"
 #include "aggregator/state/view.h"
 #include "shared/buf.h"
 #include "shared/error.h"
 
+/* --- arrivals of pods during the start time of a node (slack_arrivals.c) */
+
+enum { SLACK_ARRIVALS_MAX = 65536 };
+
+/* Pods of one shape that were created within one span of time. */
+struct slack_arrival {
+	int64_t span; /* creation time / length of a span */
+	struct slack_amount shape;
+	uint32_t count;
+};
+
+struct slack_arrivals {
+	int64_t span_ns; /* how long a node needs to start */
+	int64_t keep_ns;
+	int64_t first_span; /* the first counted span; undefined until `started` */
+	int64_t seen_ns; /* pods created until then are counted */
+	bool started;
+	int64_t until_ns; /* the same after the present look */
+	size_t merged; /* count before it */
+	size_t count;
+	struct slack_arrival *of; /* owned; by span, then shape */
+};
+
+void slack_arrivals_init(struct slack_arrivals *a, int64_t span_ns, int64_t keep_ns);
+void slack_arrivals_fini(struct slack_arrivals *a);
+/*
+ * One look at a cluster: begin, add every pod, end. Pods older than the first look are not
+ * counted, nor the oldest spans beyond SLACK_ARRIVALS_MAX elements.
+ */
+void slack_arrivals_begin(struct slack_arrivals *a, int64_t now_ns);
+void slack_arrivals_add(struct slack_arrivals *a, int64_t created_ns,
+			const struct slack_amount *shape);
+void slack_arrivals_end(struct slack_arrivals *a, int64_t now_ns);
+/* Watched spans of that length that the percentile needs: those of a day. */
+int64_t slack_arrivals_needed(int64_t span_ns);
+/* Complete spans that were watched. */
+int64_t slack_arrivals_spans(const struct slack_arrivals *a, int64_t now_ns);
+/*
+ * The 95th percentile (nearest rank) over those spans of what arrived in one, each resource by
+ * itself; spans without arrivals count. False, and nothing is written: no span is complete yet.
+ */
+bool slack_arrivals_p95(const struct slack_arrivals *a, int64_t now_ns, struct slack_amount *out);
+
+/* --- the step */
+
 #define SLACK_ANNOTATION "evenkeel.io/slack"
 /* The controller of all placeholders, and the namespace of those without a workload. */
 #define SLACK_REPLICA_SET "evenkeel-slack"
 #define SLACK_NAMESPACE	  "evenkeel"
-/* The label of balloons (slack_yaml.h); its value is the name of their class's objects. */
+/* The label of balloons (slack_yaml_write()); its value is the name of their class's objects. */
 #define SLACK_CLASS_LABEL "evenkeel.io/slack-class"
 
 enum slack_base {
@@ -47,7 +91,7 @@ struct slack_options {
 	/* 10 min: a lower target applies only after so long */
 	int64_t unneeded_ns;
 	/*
-	 * The target is the arrivals during the start of a node (slack_arrivals.h), after a day of
+	 * The target is the arrivals during the start of a node (slack_arrivals.c), after a day of
 	 * watching; until then the rate.
 	 */
 	bool from_arrivals;
@@ -194,6 +238,36 @@ bool slack_is_balloon(const struct kube_pod *pod);
  */
 bool slack_holds_without(const struct slack_result *r, struct place *p, const place_pod *pods,
 			 const place_node *gone, size_t count, struct error *why);
+
+/* --- the target as Kubernetes objects, for clusters whose autoscaler does not know evenkeel */
+
+enum slack_yaml {
+	/*
+	 * Pods that do nothing, of a Deployment for each class, with a priority below all others:
+	 * the scheduler preempts them, and they wait again, for which an autoscaler adds a node.
+	 * For Kubernetes 1.20 and later.
+	 */
+	SLACK_YAML_BALLOONS,
+	/*
+	 * CapacityBuffers, for a cluster autoscaler that knows them (autoscaling.x-k8s.io/v1beta1).
+	 */
+	SLACK_YAML_BUFFERS,
+};
+
+struct slack_yaml_options {
+	enum slack_yaml kind;
+	const char *image; /* of balloons and templates; "registry.k8s.io/pause:3.9" */
+	/* of balloons; -10: the least that still makes the cluster autoscaler add nodes */
+	int32_t priority;
+};
+
+void slack_yaml_options_default(struct slack_yaml_options *o);
+/*
+ * Appends a document for each object, in the order of classes; classes of which none is wanted have
+ * none.
+ */
+void slack_yaml_write(const struct slack_result *r, const struct slack_yaml_options *o,
+		      struct buf *out);
 
 /* --- persistence */
 

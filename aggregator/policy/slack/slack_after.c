@@ -68,11 +68,11 @@ static void make_target(const struct slack_basis *b, const place_node *gone, siz
 	less = slack_extra(&less, b->rate_ppm);
 	slack_amount_add(&in.extra, &less, -1);
 	in.nodes = nodes;
-	slack_target_make(&in, out, NULL); /* its granularity was good before */
+	slack_target_make(&in, out);
 	free(nodes);
 }
 
-/* As slack_guard_ask(): evenkeel's own filters never move a placed placeholder. */
+/* As ask() of slack_verify.c: evenkeel's own filters never move a placed placeholder. */
 static bool may_stand(struct place *p, place_pod pod, place_node n)
 {
 	enum place_filter f = place_check(p, pod, n);

@@ -6,10 +6,9 @@
  *   slack_wanted.c   annotated workloads                slack_record.c   a placeholder as a pod
  *   slack_state.c    classes from step to step          slack_step.c     the step: targets, report
  *   slack_verify.c   pushes placeholders out            slack_place.c    places, and displaces
- *   slack_guard.c    placeholders whose constraints     slack_order.c    which class, node first
- *                    a move would violate               slack_ready.c    slots, fragmentation
+ *   slack_ready.c    slots, fragmentation               slack_order.c    which class, node first
  *   slack_tell.c     the narration                      slack_after.c    units after a drain
- *   slack_balloon.c  placeholders that are real pods    slack_yaml.c     the objects that make them
+ *   slack_balloon.c  placeholders that are real pods, and the objects that make them
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_INTERNAL_H
 #define EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_INTERNAL_H
@@ -17,7 +16,13 @@
 #include <cjson/cJSON.h>
 
 #include "aggregator/policy/slack/slack.h"
+#include "shared/arith.h"
 #include "shared/hash.h"
+
+static inline struct slack_amount slack_amount_of(const struct resources *r)
+{
+	return (struct slack_amount){r->of[RESOURCE_CPU], r->of[RESOURCE_MEMORY]};
+}
 
 /* --- slack_record.c */
 
@@ -35,7 +40,7 @@ struct slack_pattern {
 	 * Depends on other pods: required affinity and anti-affinity, required spread, host ports.
 	 */
 	bool minds_others;
-	/* Has required affinity or spread, which other pods can violate later (slack_guard.c). */
+	/* Has required affinity or spread, which other pods can violate later (slack_verify.c). */
 	bool is_company;
 	bool has_claims;
 	bool other_resources; /* requests more than CPU and memory */
@@ -66,11 +71,11 @@ struct slack_standing {
 
 /* A class from step to step. */
 struct slack_entry {
-	UT_hash_handle hh;
+	UT_hash_handle hh, by_objects;
 	char *key; /* owned */
+	char *objects; /* owned: "shop/evenkeel-slack-deployment-web"; NULL: not made yet */
 	enum slack_kind kind;
 	struct slack_pattern pattern;
-	char *owner_uid; /* owned; owner whose pods' use is expected; NULL: none */
 	uint32_t wanted;
 	int64_t lower_since_ns;
 	uint32_t lower_target;
@@ -78,6 +83,7 @@ struct slack_entry {
 	size_t standing_count;
 	struct slack_standing *standing; /* owned; sorted by node */
 	/* in a step */
+	const char *owner_uid; /* of a workload: borrowed; the owner whose pods' use is expected */
 	bool found;
 	bool fits_no_node;
 	uint32_t target, index;
@@ -89,25 +95,8 @@ struct slack_entry {
 	place_pod probe; /* nowhere */
 };
 
-/* The sums over the pods of a node; valid while the model has the same record of the node. */
-struct slack_seen {
-	struct model_node *model; /* held; NULL: the API does not know it */
-	const char *name; /* of the model, or NULL */
-	struct slack_amount of_node, of_others, of_balloons;
-	struct slack_amount largest; /* of the other pods, by resource */
-	int64_t pods;
-	int64_t newest_ns; /* creation of the youngest */
-	size_t asking_count;
-	const struct kube_pod **asking; /* owned array: pods of annotated workloads */
-	size_t balloon_count;
-	const struct kube_pod **balloons; /* owned array */
-};
-
 struct slack_state {
 	struct slack_entry *entries;
-	size_t seen_count;
-	struct slack_seen *seen; /* owned; by name */
-	uint64_t seen_controllers; /* fingerprint of the controllers of annotated workloads */
 	struct slack_arrivals arrivals;
 	struct slack_pattern
 		plain; /* without constraints and requests: tells which nodes admit a plain pod */
@@ -118,6 +107,7 @@ struct slack_state {
 /* Finds the entry, or makes it. */
 struct slack_entry *slack_state_entry(struct slack_state *s, const char *key, enum slack_kind kind);
 void slack_state_remove(struct slack_state *s, struct slack_entry *e);
+void slack_state_sort(struct slack_state *s); /* by key */
 void slack_entry_stand(struct slack_entry *e, const char *node, uint32_t count);
 void slack_entry_forget_standing(struct slack_entry *e);
 /* Raises wanted at once; lowers it after unneeded_ns to the largest target since. */
@@ -143,10 +133,17 @@ struct slack_node {
 	uint32_t first_holder; /* UINT32_MAX: none */
 };
 
+/* A balloon on its node. */
+struct slack_balloon {
+	const struct kube_pod *pod;
+	place_node node;
+};
+
 struct slack_survey {
-	size_t count;
+	size_t count, balloon_count;
 	bool *counts; /* by node: ready, not cordoned, not in deletion */
 	struct slack_node *nodes;
+	struct slack_balloon *balloons;
 	bool any_measured;
 	uint32_t counting;
 	struct slack_amount requested, allocatable;
@@ -154,29 +151,16 @@ struct slack_survey {
 		largest; /* requests, pending pods included, without DaemonSets and static pods */
 };
 
-/* Called after slack_seen_follow(). */
-void slack_survey_init(struct slack_survey *s, const struct slack_state *state, struct place *place,
-		       const struct view *v, int64_t now_ns, const struct slack_options *o);
+struct slack_run;
+struct slack_search;
+/* Reads all pods, and shows the active ones on nodes to the search. */
+void slack_survey_init(struct slack_run *r, struct slack_search *search);
 void slack_survey_fini(struct slack_survey *s);
-
-typedef bool (*slack_asks)(void *context, const struct kube_pod *pod);
-/*
- * Reads the pods of changed nodes, and of all nodes if `controllers` differs from the last time.
- * Afterwards state->seen is parallel to the view's nodes.
- */
-void slack_seen_follow(struct slack_state *s, const struct view *v, uint64_t controllers,
-		       slack_asks asks, void *context);
-void slack_seen_fini(struct slack_state *s);
 /* A pod of a DaemonSet or a static pod: part of its node, and no demand. */
 bool slack_is_of_node(const struct kube_pod *pod);
 
 /* --- slack_balloon.c */
 
-enum { SLACK_NAME_LEN = 64 };
-
-/* The name of a class's objects, a DNS label. */
-void slack_balloon_name(const char *key, char name[SLACK_NAME_LEN]);
-struct slack_run;
 /* Counts balloons by class, on nodes that count. */
 void slack_count_balloons(struct slack_run *r);
 /* Wanted placeholders that neither placeholders nor balloons hold. */
@@ -223,18 +207,18 @@ struct slack_run {
 };
 
 /*
- * slack_wanted.c: slack_search_new() finds the annotated workloads and reads the pods of the view
- * by them. slack_wanted_find() sets the targets of their entries, and collects the shapes of
- * workloads that share.
+ * slack_wanted.c: slack_search_new() finds the annotated workloads, slack_search_meet() reads a pod of
+ * them. slack_wanted_find() reads the pending pods, sets the targets of the workloads' entries, and
+ * collects the shapes of workloads that share.
  */
 struct slack_shared {
 	size_t count;
 	struct slack_amount *shapes; /* owned */
-	char **who; /* owned, with the strings */
+	const char **who; /* owned array; of the result */
 };
 
-struct slack_search;
-struct slack_search *slack_search_new(struct slack_state *state, const struct view *v);
+struct slack_search *slack_search_new(const struct view *v);
+void slack_search_meet(struct slack_search *s, const struct kube_pod *pod);
 /* Frees the search. */
 void slack_wanted_find(struct slack_run *r, struct slack_search *search,
 		       struct slack_shared *shared);
@@ -282,10 +266,10 @@ void slack_holder_put(struct slack_run *r, uint32_t holder, place_node n);
 void slack_holder_take(struct slack_run *r, uint32_t holder);
 /* Places the missing placeholders of all classes. */
 void slack_place_missing(struct slack_run *r);
-/* slack_verify.c: puts placeholders back, pushes out, and gives up the surplus. */
-void slack_verify(struct slack_run *r);
 
-/* slack_guard.c */
+/* slack_verify.c */
+/* Puts placeholders back, pushes out, and gives up the surplus. */
+void slack_verify(struct slack_run *r);
 void slack_guard_init(struct slack_run *r);
 /*
  * Whether, in the present state of the simulation, constraints of a placeholder are violated, of
@@ -293,8 +277,6 @@ void slack_guard_init(struct slack_run *r);
  * class of that placeholder. When all checks are spent: true, and r->out_of_tries.
  */
 bool slack_guard_breaks(struct slack_run *r, uint32_t class, bool own, uint32_t *who);
-/* The filter that refuses a placeholder on its node, as if it came last. */
-enum place_filter slack_guard_ask(struct slack_run *r, uint32_t holder);
 
 /* --- slack_after.c */
 
@@ -324,7 +306,9 @@ __attribute__((format(printf, 3, 4))) void slack_add_issue(struct slack_result *
 							   const char *format, ...);
 /* A copy that lives as long as the result. */
 const char *slack_result_name(struct slack_result *r, const char *name);
-void slack_add_move(struct slack_run *r, const struct slack_move *move);
+/* Valid until the next: the caller may set `filter` and `by`. */
+struct slack_move *slack_add_move(struct slack_run *r, enum slack_cause cause, const char *class,
+				  const char *from, const char *to);
 /* "500m and 64 MiB" */
 void slack_write_amount(struct buf *out, const struct slack_amount *a);
 

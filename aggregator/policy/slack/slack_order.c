@@ -109,14 +109,11 @@ static int compare_ordered(const void *left, const void *right)
 	const struct ordered *a = left, *b = right;
 	bool a_minds = a->run->classes[a->class]->pattern.minds_others;
 	bool b_minds = b->run->classes[b->class]->pattern.minds_others;
-	int size;
 
-	if (a->choices != b->choices)
-		return a->choices < b->choices ? -1 : 1;
-	if (a_minds != b_minds)
-		return a_minds ? -1 : 1;
-	size = slack_compare_size(a->run, b->class, a->class);
-	return size ? size : (a->class > b->class) - (a->class < b->class);
+	return COMPARE(a->choices, b->choices)
+		?: COMPARE(b_minds, a_minds)
+		?: slack_compare_size(a->run, b->class, a->class)
+		?: COMPARE(a->class, b->class);
 }
 
 void slack_order_classes(struct slack_run *r)

@@ -8,7 +8,7 @@
  * node, later ones in the order are taken until there is room, and each must find another node at once.
  * Otherwise all of it is undone.
  *
- * A placeholder goes only where the constraints of placed ones hold (slack_guard.c).
+ * A placeholder goes only where the constraints of placed ones hold (slack_verify.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -181,39 +181,27 @@ static bool try_displacing(struct slack_run *r, place_node n, struct displacing 
 	return f == PLACE_FITS;
 }
 
-static const char *name_of(const struct slack_run *r, place_node n)
-{
-	return place_node_name(r->place, n);
-}
-
 static void place_on(struct slack_run *r, uint32_t holder, place_node n)
 {
-	struct slack_move move = {.class = r->reports[r->holders[holder].class].key,
-				  .to = name_of(r, n),
-				  .cause = SLACK_PLACED};
-
 	slack_holder_put(r, holder, n);
-	slack_add_move(r, &move);
+	slack_add_move(r, SLACK_PLACED, r->reports[r->holders[holder].class].key, NULL,
+		       place_node_name(r->place, n));
 }
 
 static void displace(struct slack_run *r, place_node n, const struct displacing *d)
 {
-	const char *by = r->reports[r->holders[d->holder].class].key;
-
 	for (size_t i = 0; i < d->count; i++)
 		slack_holder_take(r, d->of[i]);
 	place_on(r, d->holder, n);
 	for (size_t i = d->count; i-- > 0;) {
-		uint32_t h = slack_holder_new(r, r->holders[d->of[i]].class);
-		struct slack_move move = {.class = r->reports[r->holders[h].class].key,
-					  .from = name_of(r, n),
-					  .to = name_of(r, d->to[i]),
-					  .cause = SLACK_DISPLACED,
-					  .by = by};
+		uint32_t class = r->holders[d->of[i]].class;
 
-		slack_holder_put(r, h, d->to[i]);
+		slack_holder_put(r, slack_holder_new(r, class), d->to[i]);
 		if (d->to[i] != n)
-			slack_add_move(r, &move);
+			slack_add_move(r, SLACK_DISPLACED, r->reports[class].key,
+				       place_node_name(r->place, n),
+				       place_node_name(r->place, d->to[i]))
+				->by = r->reports[r->holders[d->holder].class].key;
 	}
 }
 
@@ -225,9 +213,8 @@ struct candidate {
 static int compare_candidates(const void *left, const void *right)
 {
 	const struct candidate *a = left, *b = right;
-	int fuller = slack_compare_share(a->run, b->node, a->node);
 
-	return fuller ? fuller : (a->node > b->node) - (a->node < b->node);
+	return slack_compare_share(a->run, b->node, a->node) ?: COMPARE(a->node, b->node);
 }
 
 static size_t find_candidates(const struct slack_run *r, uint32_t class, struct candidate **out)

@@ -27,11 +27,6 @@ enum { SLOTS_TRIED = 16 };
 
 #define INSTANCE_TYPE "node.kubernetes.io/instance-type"
 
-static bool may_go(const struct slack_run *r, place_pod probe, size_t n)
-{
-	return r->survey.counts[n] && place_admits(r->place, probe, (place_node)n);
-}
-
 /* How many the node could hold when empty, by requests beside CPU and memory. */
 static int64_t fit_by_others(const struct slack_run *r, const struct slack_pattern *p, size_t n)
 {
@@ -56,8 +51,10 @@ static int64_t fit_by_others(const struct slack_run *r, const struct slack_patte
 bool slack_fits_some_node(const struct slack_run *r, const struct slack_entry *e)
 {
 	for (size_t n = 0; n < r->survey.count; n++)
-		if (slack_amount_fits(&e->pattern.shape, &r->survey.nodes[n].gives) &&
-		    may_go(r, e->probe, n) && fit_by_others(r, &e->pattern, n) > 0)
+		if (r->survey.counts[n] &&
+		    slack_amount_fits(&e->pattern.shape, &r->survey.nodes[n].gives) &&
+		    place_admits(r->place, e->probe, (place_node)n) &&
+		    fit_by_others(r, &e->pattern, n) > 0)
 			return true;
 	return false;
 }
@@ -77,7 +74,7 @@ static struct slack_amount expected_use(const struct slack_run *r, const struct 
 
 	if (e->kind != SLACK_WORKLOAD)
 		return e->pattern.shape;
-	use = expected_use_of_owner(r->view, e->owner_uid ? e->owner_uid : "", e->key);
+	use = expected_use_of_owner(r->view, e->owner_uid, e->key);
 	if (!use.known)
 		return e->pattern.shape;
 	return (struct slack_amount){(int64_t)ceil(int_max((int64_t)use.cpu_milli, 0)),
@@ -117,12 +114,11 @@ static bool is_tried(const struct slack_entry *e)
 	return e->pattern.minds_others || e->pattern.other_resources;
 }
 
-/* The slots of classes that are tried are found by trying. */
-static void count_slots(struct slack_run *r, uint32_t class)
+/* Those by use only of classes that are not tried. */
+static struct slots count_slots(struct slack_run *r, uint32_t class)
 {
 	const struct slack_entry *e = r->classes[class];
 	const struct slack_ground *g = slack_ground_of(r, e->probe);
-	struct slack_class *report = &r->reports[class];
 	struct slack_amount use = expected_use(r, e);
 	struct slots s = {.free = g->free};
 
@@ -136,9 +132,7 @@ static void count_slots(struct slack_run *r, uint32_t class)
 			s.by_use =
 				add_saturating(s.by_use, slots_by_use(r, g->nodes[i], &use, here));
 	}
-	report->fragmentation_ppm = fragmentation(&s, &e->pattern.shape);
-	report->slots = s.by_requests;
-	report->slots_by_use = r->survey.any_measured ? s.by_use : -1;
+	return s;
 }
 
 /* Places pods of the class one by one as the core admits them, then undoes it. */
@@ -186,13 +180,14 @@ void slack_ready_slots(struct slack_run *r)
 {
 	for (uint32_t c = 0; c < r->class_count && !slack_is_out_of_time(r); c++) {
 		struct slack_class *report = &r->reports[c];
-		struct slots s = {0};
+		struct slots s = count_slots(r, c);
 
-		count_slots(r, c);
-		if (!is_tried(r->classes[c]))
-			continue;
-		try_slots(r, c, &s);
-		spare_all(r, c);
+		report->fragmentation_ppm = fragmentation(&s, &r->classes[c]->pattern.shape);
+		if (is_tried(r->classes[c])) {
+			s = (struct slots){0};
+			try_slots(r, c, &s);
+			spare_all(r, c);
+		}
 		report->slots = s.by_requests;
 		report->slots_more = s.more;
 		report->slots_by_use = r->survey.any_measured ? s.by_use : -1;
@@ -228,17 +223,18 @@ struct packing {
 	struct bin *bins;
 };
 
+static int compare_kinds(const struct type *a, const struct type *b)
+{
+	return COMPARE(a->gives.cpu_milli, b->gives.cpu_milli)
+		?: COMPARE(a->gives.mem_bytes, b->gives.mem_bytes)
+		?: strcmp(a->instance_type, b->instance_type);
+}
+
 static int compare_types(const void *left, const void *right)
 {
 	const struct type *a = left, *b = right;
-	int name;
 
-	if (a->gives.cpu_milli != b->gives.cpu_milli)
-		return a->gives.cpu_milli < b->gives.cpu_milli ? -1 : 1;
-	if (a->gives.mem_bytes != b->gives.mem_bytes)
-		return a->gives.mem_bytes < b->gives.mem_bytes ? -1 : 1;
-	name = strcmp(a->instance_type, b->instance_type);
-	return name ? name : (a->like > b->like) - (a->like < b->like);
+	return compare_kinds(a, b) ?: COMPARE(a->like, b->like);
 }
 
 /*
@@ -284,64 +280,37 @@ static int64_t fits_in_bin(const struct packing *p, const struct slack_entry *e,
 		       fit_by_others(p->run, &e->pattern, p->types[b->type].like));
 }
 
-static void fill(struct bin *b, const struct slack_entry *e, int64_t count)
+/* Of the smallest type that takes a pod of the class. False: none does. */
+static bool add_bin(struct packing *p, const struct slack_entry *e)
 {
-	slack_amount_add(&b->left, &e->pattern.shape, -count);
-	b->pods -= count;
-	b->others_taken |= e->pattern.other_resources;
-}
+	for (size_t t = 0; t < p->type_count; t++) {
+		struct type *type = &p->types[t];
 
-/* The smallest that takes one, or type_count. */
-static size_t find_type(const struct packing *p, const struct slack_entry *e)
-{
-	for (size_t t = 0; t < p->type_count; t++)
-		if (fits_in(e, &p->types[t].gives, p->types[t].pods) > 0 &&
-		    fit_by_others(p->run, &e->pattern, p->types[t].like) > 0 &&
-		    place_admits(p->run->place, e->probe, p->types[t].like))
-			return t;
-	return p->type_count;
-}
-
-static void add_bin(struct packing *p, size_t type)
-{
-	p->bins = array_grow(p->bins, p->bin_count, sizeof(*p->bins));
-	p->bins[p->bin_count++] =
-		(struct bin){type, p->types[type].gives, p->types[type].pods, false};
-	p->types[type].count++;
+		if (fits_in(e, &type->gives, type->pods) <= 0 ||
+		    fit_by_others(p->run, &e->pattern, type->like) <= 0 ||
+		    !place_admits(p->run->place, e->probe, type->like))
+			continue;
+		p->bins = array_grow(p->bins, p->bin_count, sizeof(*p->bins));
+		p->bins[p->bin_count++] = (struct bin){t, type->gives, type->pods, false};
+		type->count++;
+		return true;
+	}
+	return false;
 }
 
 static void pack(struct packing *p, const struct slack_entry *e, int64_t count)
 {
-	size_t type = p->type_count;
+	for (size_t b = 0; count > 0 && (b < p->bin_count || add_bin(p, e)); b++) {
+		struct bin *bin = &p->bins[b];
+		int64_t some = int_min(count, fits_in_bin(p, e, bin));
 
-	for (size_t b = 0; count > 0 && b < p->bin_count; b++) {
-		int64_t some = int_min(count, fits_in_bin(p, e, &p->bins[b]));
-
-		if (some <= 0 ||
-		    !place_admits(p->run->place, e->probe, p->types[p->bins[b].type].like))
+		if (some <= 0 || !place_admits(p->run->place, e->probe, p->types[bin->type].like))
 			continue;
-		fill(&p->bins[b], e, some);
+		slack_amount_add(&bin->left, &e->pattern.shape, -some);
+		bin->pods -= some;
+		bin->others_taken |= e->pattern.other_resources;
 		count -= some;
 	}
-	if (count > 0)
-		type = find_type(p, e);
-	while (count > 0 && type < p->type_count) {
-		struct bin *b;
-		int64_t some;
-
-		add_bin(p, type);
-		b = &p->bins[p->bin_count - 1];
-		some = int_min(count, fits_in_bin(p, e, b));
-		fill(b, e, some);
-		count -= some;
-	}
-}
-
-static bool same_type(const struct type *a, const struct type *b)
-{
-	return a->gives.cpu_milli == b->gives.cpu_milli &&
-	       a->gives.mem_bytes == b->gives.mem_bytes &&
-	       strcmp(a->instance_type, b->instance_type) == 0;
 }
 
 static void report_types(const struct packing *p)
@@ -355,7 +324,7 @@ static void report_types(const struct packing *p)
 
 		if (!type->count)
 			continue;
-		if (!last || !same_type(last, type))
+		if (!last || compare_kinds(last, type) != 0)
 			out->demand[out->demand_count++] = (struct slack_demand){
 				.like = place_node_name(p->run->place, type->like),
 				.instance_type = type->instance_type,

@@ -115,13 +115,6 @@ static char *signature_of(const cJSON *spec)
 
 /* --- the pod */
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t len = strlen(text), end_len = strlen(end);
-
-	return len > end_len && strcmp(text + len - end_len, end) == 0;
-}
-
 /*
  * A volume of one pod: a generic ephemeral volume, or a claim of a StatefulSet's template ("data-
  * web-0").
@@ -130,17 +123,12 @@ static bool is_own_volume(const cJSON *volume, const char *pod)
 {
 	const cJSON *claim = object_json_find(volume, "persistentVolumeClaim");
 	const char *name = cJSON_GetStringValue(object_json_find(claim, "claimName"));
-	char *end;
-	bool own;
+	size_t len = name ? strlen(name) : 0, pod_len = strlen(pod);
 
 	if (object_json_find(volume, "ephemeral"))
 		return true;
-	if (!name || !*pod)
-		return false;
-	end = mem_printf("-%s", pod);
-	own = ends_with(name, end);
-	free(end);
-	return own;
+	return pod_len && len > pod_len + 1 && name[len - pod_len - 1] == '-' &&
+	       strcmp(name + len - pod_len, pod) == 0;
 }
 
 static void drop_own_volumes(cJSON *spec, const char *pod)
@@ -155,25 +143,22 @@ static void drop_own_volumes(cJSON *spec, const char *pod)
 }
 
 /* Names the pod by its class; names of pods have no slashes. */
-static void add_names(cJSON *metadata, const char *key, const char *namespace)
+static cJSON *make_metadata(const char *key, const char *namespace)
 {
+	cJSON *metadata =
+		cJSON_Parse("{\"uid\":\"" SLACK_REPLICA_SET
+			    "\",\"ownerReferences\":[{\"apiVersion\":\"apps/v1\","
+			    "\"kind\":\"ReplicaSet\",\"name\":\"" SLACK_REPLICA_SET
+			    "\",\"uid\":\"" SLACK_REPLICA_SET "\",\"controller\":true}]}");
 	char *name = mem_printf("%s-%s", SLACK_REPLICA_SET, key);
-	cJSON *owners = cJSON_CreateArray(), *owner = cJSON_CreateObject();
 
 	for (char *at = name; *at; at++)
 		if (*at == '/')
 			*at = '-';
 	cJSON_AddStringToObject(metadata, "namespace", namespace);
 	cJSON_AddStringToObject(metadata, "name", name);
-	cJSON_AddStringToObject(metadata, "uid", SLACK_REPLICA_SET);
-	cJSON_AddStringToObject(owner, "apiVersion", "apps/v1");
-	cJSON_AddStringToObject(owner, "kind", "ReplicaSet");
-	cJSON_AddStringToObject(owner, "name", SLACK_REPLICA_SET);
-	cJSON_AddStringToObject(owner, "uid", SLACK_REPLICA_SET);
-	cJSON_AddTrueToObject(owner, "controller");
-	cJSON_AddItemToArray(owners, owner);
-	cJSON_AddItemToObject(metadata, "ownerReferences", owners);
 	free(name);
+	return metadata;
 }
 
 /* {"metadata":{labels},"spec"} becomes a pod's; takes over both. */
@@ -182,13 +167,12 @@ static cJSON *make_pod(cJSON *labels, cJSON *spec, const char *key, const char *
 	static const char *const own[] = {"statefulset.kubernetes.io/pod-name",
 					  "apps.kubernetes.io/pod-index",
 					  "batch.kubernetes.io/job-completion-index"};
-	cJSON *pod = cJSON_CreateObject(), *metadata = cJSON_CreateObject();
+	cJSON *pod = cJSON_CreateObject(), *metadata = make_metadata(key, namespace);
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		cJSON_DeleteItemFromObjectCaseSensitive(labels, own[i]);
 	if (labels)
 		cJSON_AddItemToObject(metadata, "labels", labels);
-	add_names(metadata, key, namespace);
 	cJSON_AddItemToObject(pod, "metadata", metadata);
 	cJSON_AddItemToObject(pod, "spec", spec ? spec : cJSON_CreateObject());
 	return pod;
@@ -210,7 +194,7 @@ static int read_pod(struct slack_pattern *p, cJSON *pod, struct error *error)
 	}
 	made.record = (struct kube_pod *)o;
 	asks = &made.record->template->sums.requests;
-	made.shape = (struct slack_amount){asks->of[RESOURCE_CPU], asks->of[RESOURCE_MEMORY]};
+	made.shape = slack_amount_of(asks);
 	made.other_resources = asks->extended_count || asks->of[RESOURCE_EPHEMERAL_STORAGE];
 	made.signature = signature_of(spec);
 	read_minding(&made, spec);

@@ -17,10 +17,9 @@
 
 struct slack_state *slack_state_new(void)
 {
-	static const struct slack_amount nothing = {0, 0};
 	struct slack_state *s = mem_zalloc(1, sizeof(*s));
 
-	slack_pattern_of_shape(&s->plain, "plain", &nothing);
+	slack_pattern_of_shape(&s->plain, "plain", &(struct slack_amount){0, 0});
 	return s;
 }
 
@@ -43,7 +42,7 @@ static void free_entry(struct slack_entry *e)
 {
 	slack_entry_forget_standing(e);
 	slack_pattern_fini(&e->pattern);
-	free(e->owner_uid);
+	free(e->objects);
 	free(e->key);
 	free(e);
 }
@@ -63,7 +62,6 @@ void slack_state_free(struct slack_state *s)
 	HASH_RELEASE (s->entries, e, next)
 		free_entry(e);
 	slack_pattern_fini(&s->plain);
-	slack_seen_fini(s);
 	slack_arrivals_fini(&s->arrivals);
 	free(s);
 }
@@ -159,6 +157,11 @@ static int compare_keys(struct slack_entry *a, struct slack_entry *b)
 	return strcmp(a->key, b->key);
 }
 
+void slack_state_sort(struct slack_state *s)
+{
+	HASH_SORT(s->entries, compare_keys);
+}
+
 struct slack_record *slack_state_records(const struct slack_state *s, size_t *count)
 {
 	size_t room = 0, at = 0;
@@ -209,7 +212,7 @@ void slack_state_restore(struct slack_state *s, const struct slack_record *recor
 		if (e->kind == SLACK_UNIT && (r->shape.cpu_milli || r->shape.mem_bytes))
 			slack_pattern_of_shape(&e->pattern, e->key, &r->shape);
 	}
-	HASH_SORT(s->entries, compare_keys);
+	slack_state_sort(s);
 }
 
 struct slack_arrivals *slack_state_arrivals(struct slack_state *s)

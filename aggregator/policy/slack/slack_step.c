@@ -17,7 +17,6 @@
  * Cost: the pods of changed nodes, nodes times distinct shapes of classes, and placeholders; searches use
  * the placement core's tree.
  */
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,8 +110,7 @@ void slack_result_fini(struct slack_result *r)
 
 static void meet_arrival(struct slack_arrivals *a, const struct kube_pod *pod)
 {
-	const struct resources *asks = &pod->template->sums.requests;
-	struct slack_amount shape = {asks->of[RESOURCE_CPU], asks->of[RESOURCE_MEMORY]};
+	struct slack_amount shape = slack_amount_of(&pod->template->sums.requests);
 
 	if (!slack_is_of_node(pod) && !slack_is_balloon(pod))
 		slack_arrivals_add(a, pod->created_ns, &shape);
@@ -128,13 +126,11 @@ static void meet_arrivals(struct slack_run *r)
 		slack_arrivals_init(a, r->options->node_start_ns, r->options->arrivals_keep_ns);
 	}
 	slack_arrivals_begin(a, r->now_ns);
-	for (size_t n = 0; n < r->state->seen_count; n++) {
-		const struct slack_seen *seen = &r->state->seen[n];
+	for (size_t n = 0; n < r->view->node_count; n++) {
+		const struct model_node *model = r->view->nodes[n]->model;
 
-		if (seen->newest_ns <= a->seen_ns)
-			continue;
-		for (size_t i = 0; i < seen->model->pod_count; i++)
-			meet_arrival(a, seen->model->pods[i]);
+		for (size_t i = 0; model && i < model->pod_count; i++)
+			meet_arrival(a, model->pods[i]);
 	}
 	for (size_t i = 0; pending && i < pending->count; i++)
 		meet_arrival(a, (const struct kube_pod *)pending->of[i]);
@@ -208,18 +204,17 @@ static void want_shape(struct slack_run *r, const char *key, enum slack_kind kin
 	e->target = (uint32_t)count;
 }
 
+/* Dropped shapes have the order of the shared ones. */
 static void name_dropped(struct slack_run *r, const struct slack_shared *shared,
 			 const struct slack_target *t)
 {
-	for (size_t i = 0; i < shared->count; i++)
-		for (size_t d = 0; d < t->dropped_count; d++)
-			if (memcmp(&shared->shapes[i], &t->dropped[d], sizeof(t->dropped[d])) ==
-			    0) {
-				slack_add_issue(r->result, shared->who[i],
-						"no node that counts could hold a pod of it, were "
-						"it empty");
-				break;
-			}
+	for (size_t i = 0, d = 0; d < t->dropped_count; i++) {
+		if (memcmp(&shared->shapes[i], &t->dropped[d], sizeof(t->dropped[d])) != 0)
+			continue;
+		slack_add_issue(r->result, shared->who[i],
+				"no node that counts could hold a pod of it, were it empty");
+		d++;
+	}
 }
 
 /* Units keep their shape as long as fewer would be kept. */
@@ -253,11 +248,6 @@ static void want_default(struct slack_run *r, const struct slack_target *t)
 		slack_add_issue(r->result, "unit", "there is no node to make units of");
 }
 
-static int compare_entries(struct slack_entry *a, struct slack_entry *b)
-{
-	return strcmp(a->key, b->key);
-}
-
 static void find_targets(struct slack_run *r, struct slack_search *search)
 {
 	struct slack_shared shared;
@@ -266,14 +256,13 @@ static void find_targets(struct slack_run *r, struct slack_search *search)
 	const place_node *which;
 	struct slack_amount *nodes;
 	struct slack_entry *unit;
-	int err;
 
 	for (struct slack_entry *e = r->state->entries; e; e = e->hh.next) {
 		e->found = false;
 		e->target = 0;
 	}
 	slack_wanted_find(r, search, &shared);
-	HASH_SORT(r->state->entries, compare_entries);
+	slack_state_sort(r->state);
 	find_extra(r);
 	nodes = plain_nodes(r, &in.node_count, &which);
 	in.nodes = nodes;
@@ -285,15 +274,13 @@ static void find_targets(struct slack_run *r, struct slack_search *search)
 	HASH_FIND_STR(r->state->entries, "unit", unit);
 	if (unit)
 		in.held = unit->pattern.shape;
-	err = slack_target_make(&in, &target, NULL);
-	assert(!err); /* options were checked */
-	(void)err;
+	slack_target_make(&in, &target);
 	name_dropped(r, &shared, &target);
 	want_default(r, &target);
 	slack_target_fini(&target);
 	r->result->basis = slack_basis_new(r, &in, nodes, which);
 	slack_shared_fini(&shared);
-	HASH_SORT(r->state->entries, compare_entries);
+	slack_state_sort(r->state);
 }
 
 /* --- classes of this step */
@@ -304,16 +291,16 @@ static void leave_classes(struct slack_run *r)
 
 	HASH_ITER(hh, r->state->entries, e, next)
 	{
-		struct slack_move move = {.cause = SLACK_CLASS_LEFT};
+		const char *class;
 
 		if (e->found)
 			continue;
-		move.class = slack_result_name(r->result, e->key);
-		for (size_t i = 0; i < e->standing_count; i++) {
-			move.from = slack_result_name(r->result, e->standing[i].node);
+		class = slack_result_name(r->result, e->key);
+		for (size_t i = 0; i < e->standing_count; i++)
 			for (uint32_t k = 0; k < e->standing[i].count; k++)
-				slack_add_move(r, &move);
-		}
+				slack_add_move(r, SLACK_CLASS_LEFT, class,
+					       slack_result_name(r->result, e->standing[i].node),
+					       NULL);
 		slack_state_remove(r->state, e);
 	}
 }
@@ -368,7 +355,7 @@ static void report_class(struct slack_run *r, uint32_t class)
 	out->target = e->target;
 	out->wanted = e->wanted;
 	out->lower_ns = e->lower_since_ns ? e->lower_since_ns + r->options->unneeded_ns : 0;
-	out->balloons = r->classes[class]->balloons;
+	out->balloons = e->balloons;
 	out->unplaced = slack_missing(r, class);
 	out->placed = e->wanted - out->unplaced;
 	out->fits_no_node = e->fits_no_node;
@@ -378,11 +365,7 @@ static int compare_placed(const void *left, const void *right)
 {
 	const struct slack_placed *a = left, *b = right;
 
-	if (a->node != b->node)
-		return a->node < b->node ? -1 : 1;
-	if (a->class != b->class)
-		return a->class < b->class ? -1 : 1;
-	return (a->pod > b->pod) - (a->pod < b->pod);
+	return COMPARE(a->node, b->node) ?: COMPARE(a->class, b->class) ?: COMPARE(a->pod, b->pod);
 }
 
 static void report_placed(struct slack_run *r)
@@ -423,9 +406,9 @@ static void run_fini(struct slack_run *r)
 /* False: the time limit was reached, and the step leaves no trace. */
 static bool run_step(struct slack_run *r)
 {
-	struct slack_search *search = slack_search_new(r->state, r->view);
+	struct slack_search *search = slack_search_new(r->view);
 
-	slack_survey_init(&r->survey, r->state, r->place, r->view, r->now_ns, r->options);
+	slack_survey_init(r, search);
 	find_targets(r, search);
 	leave_classes(r);
 	list_classes(r);

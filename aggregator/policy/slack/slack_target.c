@@ -16,6 +16,7 @@
  */
 #include "aggregator/policy/slack/slack_target.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,22 +95,19 @@ int slack_rate_parse(const char *text, int64_t *rate_ppm, struct error *error)
 	const char *at = text + strspn(text, " \t");
 	int64_t unit = strchr(text, '%') ? SLACK_PPM / 100 : SLACK_PPM, value;
 	bool negative = *at == '-', fine = false, read;
+	const char *fault;
 
 	at += negative;
 	read = read_decimal(&at, unit, &value, &fine);
 	at += strspn(at, " \t");
 	at += *at == '%';
 	at += strspn(at, " \t");
-	if (!read || *at) {
-		error_set(error, "\"%.60s\" is no rate: one is like 0.1 or 10%%", text);
-		return -EINVAL;
-	}
-	if (fine) {
-		error_set(error, "\"%.60s\" is finer than a millionth", text);
-		return -EINVAL;
-	}
-	if (slack_rate_check(negative ? -value : value, NULL)) {
-		error_set(error, "\"%.60s\" is not in [0, 1)", text);
+	fault = !read || *at ? "is no rate: one is like 0.1 or 10%"
+		: fine	     ? "is finer than a millionth"
+		: slack_rate_check(negative ? -value : value, NULL) ? "is not in [0, 1)"
+								    : NULL;
+	if (fault) {
+		error_set(error, "\"%.60s\" %s", text, fault);
 		return -EINVAL;
 	}
 	*rate_ppm = value;
@@ -143,23 +141,6 @@ struct slack_amount slack_extra(const struct slack_amount *base, int64_t rate_pp
 }
 
 /* --- the unit */
-
-struct wide_amount {
-	wide cpu, mem;
-};
-
-static struct wide_amount sum_nodes(const struct slack_target_input *in)
-{
-	struct wide_amount sum = {0, 0};
-
-	for (size_t i = 0; i < in->node_count; i++) {
-		sum.cpu += in->nodes[i].cpu_milli;
-		sum.mem += in->nodes[i].mem_bytes;
-	}
-	sum.cpu = sum.cpu > INT64_MAX ? INT64_MAX : sum.cpu;
-	sum.mem = sum.mem > INT64_MAX ? INT64_MAX : sum.mem;
-	return sum;
-}
 
 /*
  * The smaller of the shares that a node has of the unit, as a fraction; a resource that the unit
@@ -229,27 +210,22 @@ static void cap(int64_t most_asked, int64_t *amount, bool *less)
 	*less = false;
 }
 
-static struct slack_amount largest_shape(const struct slack_target_input *in)
-{
-	struct slack_amount max = {0, 0};
-
-	for (size_t i = 0; i < in->shape_count; i++)
-		slack_amount_max(&max, &in->shapes[i]);
-	return max;
-}
-
 static struct unit make_unit(const struct slack_target_input *in)
 {
 	const struct slack_amount *pod = &in->largest_pod;
-	struct slack_amount shape = largest_shape(in);
-	struct wide_amount sum = sum_nodes(in);
+	struct slack_amount shape = {0, 0};
+	struct slack_amount sum = {0, 0};
 	wide parts = (wide)in->node_count * in->granularity;
 	struct unit u = {.amount = {0, 0}};
 
 	if (!in->node_count)
 		return u;
-	u.amount.cpu_milli = divide_down(sum.cpu, parts, &u.less_cpu);
-	u.amount.mem_bytes = divide_down(sum.mem, parts, &u.less_mem);
+	for (size_t i = 0; i < in->node_count; i++)
+		slack_amount_add(&sum, &in->nodes[i], 1);
+	for (size_t i = 0; i < in->shape_count; i++)
+		slack_amount_max(&shape, &in->shapes[i]);
+	u.amount.cpu_milli = divide_down(sum.cpu_milli, parts, &u.less_cpu);
+	u.amount.mem_bytes = divide_down(sum.mem_bytes, parts, &u.less_mem);
 	scale_to_fit(in, &u);
 	if (shape.cpu_milli)
 		cap(shape.cpu_milli, &u.amount.cpu_milli, &u.less_cpu);
@@ -290,9 +266,7 @@ static int compare_shapes(const void *left, const void *right)
 {
 	const struct slack_amount *a = left, *b = right;
 
-	if (a->cpu_milli != b->cpu_milli)
-		return a->cpu_milli < b->cpu_milli ? -1 : 1;
-	return (a->mem_bytes < b->mem_bytes) - (a->mem_bytes > b->mem_bytes);
+	return COMPARE(a->cpu_milli, b->cpu_milli) ?: COMPARE(b->mem_bytes, a->mem_bytes);
 }
 
 /*
@@ -326,8 +300,7 @@ static size_t join_neighbours(const struct slack_target_input *in, struct slack_
 		struct slack_amount join = front[i];
 
 		if (kept > 0) {
-			join.cpu_milli = int_max(join.cpu_milli, front[kept - 1].cpu_milli);
-			join.mem_bytes = int_max(join.mem_bytes, front[kept - 1].mem_bytes);
+			slack_amount_max(&join, &front[kept - 1]);
 			if (some_node_holds(in, &join)) {
 				front[kept - 1] = join;
 				continue;
@@ -366,30 +339,21 @@ static int64_t count_held(const struct slack_target_input *in, const struct slac
 	return count_units(&(struct unit){*held, true, true}, &t->remaining);
 }
 
-int slack_target_make(const struct slack_target_input *in, struct slack_target *out,
-		      struct error *error)
+void slack_target_make(const struct slack_target_input *in, struct slack_target *out)
 {
 	struct slack_amount covered = in->reserved;
 	struct unit unit;
 
-	if (in->granularity < 1 || in->granularity > SLACK_GRANULARITY_MAX) {
-		error_set(error, "a slack granularity of %u is not in 1..%d", in->granularity,
-			  SLACK_GRANULARITY_MAX);
-		return -EINVAL;
-	}
+	assert(in->granularity >= 1 && in->granularity <= SLACK_GRANULARITY_MAX);
 	unit = make_unit(in);
 	*out = (struct slack_target){.unit = unit.amount};
 	make_cover(in, out);
-	for (size_t i = 0; i < out->cover_count; i++) {
+	for (size_t i = 0; i < out->cover_count; i++)
 		slack_amount_add(&covered, &out->cover[i], 1);
-		slack_amount_add(&out->total, &out->cover[i], 1);
-	}
 	out->remaining.cpu_milli = int_max(0, in->extra.cpu_milli - covered.cpu_milli);
 	out->remaining.mem_bytes = int_max(0, in->extra.mem_bytes - covered.mem_bytes);
 	out->unit_count = count_units(&unit, &out->remaining);
 	out->held_count = count_held(in, out);
-	slack_amount_add(&out->total, &out->unit, out->unit_count);
-	return 0;
 }
 
 void slack_target_fini(struct slack_target *t)

@@ -71,8 +71,8 @@ struct slack_target_input {
 };
 
 /*
- * Total = cover + unit_count * unit, and cover + units + reserved >= extra, less what a fraction of
- * a millicore and of a byte in each unit come to.
+ * Cover + unit_count * unit + reserved >= extra, less what a fraction of a millicore and of a byte in
+ * each unit come to.
  *
  * cover: every shape that some node can hold is dominated by a member. A member is a shape, or the
  * maximum of neighbours on the Pareto front where some node can hold that too: no phantom that fits
@@ -92,12 +92,9 @@ struct slack_target {
 	 * holds it, or it lacks a resource of today's.
 	 */
 	int64_t held_count;
-	struct slack_amount total;
 };
 
-/* 0, or -EINVAL for a granularity out of range. */
-int slack_target_make(const struct slack_target_input *in, struct slack_target *out,
-		      struct error *error);
+void slack_target_make(const struct slack_target_input *in, struct slack_target *out);
 void slack_target_fini(struct slack_target *t);
 
 /*

@@ -38,12 +38,15 @@ const char *slack_result_name(struct slack_result *r, const char *name)
 	return r->names[r->name_count++];
 }
 
-void slack_add_move(struct slack_run *r, const struct slack_move *move)
+struct slack_move *slack_add_move(struct slack_run *r, enum slack_cause cause, const char *class,
+				  const char *from, const char *to)
 {
 	struct slack_result *out = r->result;
 
 	out->moves = array_grow(out->moves, out->move_count, sizeof(*out->moves));
-	out->moves[out->move_count++] = *move;
+	out->moves[out->move_count] =
+		(struct slack_move){.class = class, .from = from, .to = to, .cause = cause};
+	return &out->moves[out->move_count++];
 }
 
 void slack_write_amount(struct buf *out, const struct slack_amount *a)
@@ -88,29 +91,20 @@ static void write_nodes(struct buf *out, const struct slack_move *moves, size_t 
 
 static void write_moves(struct buf *out, const struct slack_move *m, size_t count)
 {
-	buf_printf(out, "%s ", m->class);
-	switch (m->cause) {
-	case SLACK_PUSHED_OUT:
-		buf_printf(out, "is pushed out (%s): ", place_filter_name(m->filter));
-		break;
-	case SLACK_NODE_LEFT:
-		buf_add_str(out, "loses nodes: ");
-		break;
-	case SLACK_SURPLUS:
-		buf_add_str(out, "is given up: ");
-		break;
-	case SLACK_CLASS_LEFT:
-		buf_add_str(out, "is not asked for any more: ");
-		break;
-	case SLACK_DISPLACED:
-		buf_printf(out, "makes way for %s: from ", m->by);
-		break;
-	case SLACK_PLACED:
-		buf_add_str(out, "is placed: ");
-		break;
-	case SLACK_CAUSES:
-		break;
-	}
+	static const struct {
+		const char *text, *end;
+	} causes[SLACK_CAUSES] = {
+		[SLACK_PUSHED_OUT] = {"is pushed out (", "): "},
+		[SLACK_NODE_LEFT] = {"loses nodes", ": "},
+		[SLACK_SURPLUS] = {"is given up", ": "},
+		[SLACK_CLASS_LEFT] = {"is not asked for any more", ": "},
+		[SLACK_DISPLACED] = {"makes way for ", ": from "},
+		[SLACK_PLACED] = {"is placed", ": "},
+	};
+	const char *filter = m->cause == SLACK_PUSHED_OUT ? place_filter_name(m->filter) : "";
+
+	buf_printf(out, "%s %s%s%s", m->class, causes[m->cause].text, m->by ? m->by : filter,
+		   causes[m->cause].end);
 	write_nodes(out, m, count, m->cause == SLACK_PLACED);
 	if (m->cause == SLACK_DISPLACED) {
 		buf_add_str(out, " to ");
@@ -137,19 +131,6 @@ static void tell_moves(const struct slack_result *r, struct buf *out)
 
 /* --- the rest */
 
-/* "12.5 %" */
-static void write_rate(struct buf *out, int64_t ppm)
-{
-	int digits = 4;
-
-	buf_printf(out, "%lld", (long long)ppm / 10000);
-	for (ppm %= 10000; ppm && ppm % 10 == 0; ppm /= 10)
-		digits--;
-	if (ppm)
-		buf_printf(out, ".%0*lld", digits, (long long)ppm);
-	buf_add_str(out, " %");
-}
-
 static void tell_target(const struct slack_run *r, struct buf *out)
 {
 	const struct slack_result *res = r->result;
@@ -165,9 +146,7 @@ static void tell_target(const struct slack_run *r, struct buf *out)
 			   (long long)res->arrival_spans);
 		return;
 	}
-	buf_add_str(out, ", ");
-	write_rate(out, r->options->rate_ppm);
-	buf_printf(out, " of what is %s",
+	buf_printf(out, ", %g %% of what is %s", (double)r->options->rate_ppm / 10000,
 		   r->options->base == SLACK_BASE_REQUESTED ? "requested" : "allocatable");
 	if (r->options->from_arrivals)
 		buf_printf(out,
@@ -207,9 +186,8 @@ static void tell_class(const struct slack_run *r, const struct slack_class *c, s
 static int compare_issues(const void *left, const void *right)
 {
 	const struct slack_issue *a = left, *b = right;
-	int who = strcmp(a->who, b->who);
 
-	return who ? who : strcmp(a->text, b->text);
+	return strcmp(a->who, b->who) ?: strcmp(a->text, b->text);
 }
 
 void slack_tell(struct slack_run *r)

@@ -12,11 +12,101 @@
  * A placed placeholder binds a claim that waits for its first pod, and the claim would stay bound
  * without it: if there are claims, all of this is a trial, after which only the remaining ones are
  * placed.
+ *
+ * Placeholders whose constraints a move would violate. The scheduler checks affinity to pods and
+ * topology spread only when a pod comes; later changes can violate them. A real pod stays all the same,
+ * but a placeholder promises that such a pod could come there now. So after each step every
+ * placeholder must fit on its node as if it came last:
+ *
+ *   placed, displaced    goes only to nodes where the constraints of other placeholders hold
+ *                        (slack_place.c)
+ *   given up             preferably a placeholder that no constraint needs (below)
+ *   pushed out           takes those along whose constraints it satisfied (below)
+ *
+ * A placeholder never violates constraints of its own class by coming: the check of its own constraints
+ * covers theirs.
+ *
+ * Each check is one take, check and put, of every placeholder of the classes that mind the moved one.
+ * The checks of a step are bounded: when they are spent, minded placeholders stay.
  */
 #include <stdlib.h>
 
 #include "aggregator/policy/slack/slack_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
+
+/* --- constraints of other placeholders */
+
+enum { GUARD_ASKS = 2000000 };
+
+void slack_guard_init(struct slack_run *r)
+{
+	uint32_t count = (uint32_t)r->class_count, at = 0;
+
+	r->asks = GUARD_ASKS;
+	r->minders_from = mem_zalloc((size_t)count + 1, sizeof(*r->minders_from));
+	for (uint32_t class = 0; class < count; class ++) {
+		r->minders_from[class] = at;
+		for (uint32_t other = 0; other < count; other++) {
+			const struct slack_entry *e = r->classes[other];
+
+			if (!e->pattern.is_company || !e->wanted ||
+			    !place_minds(r->place, e->probe, r->classes[class]->probe))
+				continue;
+			r->minders = array_grow(r->minders, at, sizeof(*r->minders));
+			r->minders[at++] = other;
+		}
+	}
+	r->minders_from[count] = at;
+}
+
+static enum place_filter ask(struct slack_run *r, uint32_t holder)
+{
+	place_pod pod = r->holders[holder].pod;
+	place_node n = place_where(r->place, pod);
+	place_mark m = place_fork(r->place);
+	enum place_filter f;
+
+	place_take(r->place, pod);
+	f = place_check(r->place, pod, n);
+	place_revert(r->place, m);
+	/* evenkeel's own filters never move a placed placeholder. */
+	return f >= PLACE_USE_CAP ? PLACE_FITS : f;
+}
+
+/* Uses the places in the simulation, which may be a trial. */
+static bool class_is_broken(struct slack_run *r, uint32_t class)
+{
+	for (uint32_t h = r->classes[class]->first_holder; h != UINT32_MAX;
+	     h = r->holders[h].next_of_class) {
+		if (place_where(r->place, r->holders[h].pod) == PLACE_NONE)
+			continue;
+		if (!r->asks) {
+			r->out_of_tries = true;
+			return true;
+		}
+		r->asks--;
+		if (ask(r, h) != PLACE_FITS)
+			return true;
+	}
+	return false;
+}
+
+bool slack_guard_breaks(struct slack_run *r, uint32_t class, bool own, uint32_t *who)
+{
+	for (uint32_t i = r->minders_from[class]; i < r->minders_from[class + 1]; i++) {
+		uint32_t minder = r->minders[i];
+
+		if ((minder == class && !own) || !class_is_broken(r, minder))
+			continue;
+		if (who)
+			*who = minder;
+		return true;
+	}
+	return false;
+}
+
+/* --- placeholders on nodes */
 
 struct standing {
 	const struct slack_run *run;
@@ -32,17 +122,13 @@ static void stand(struct slack_run *r, struct slack_entry *e, const struct slack
 {
 	place_node n = place_find_node(r->place, s->node);
 	bool counts = n != PLACE_NONE && r->survey.counts[n];
-	struct slack_move move = {.class = r->reports[e->index].key, .cause = SLACK_NODE_LEFT};
 
-	for (uint32_t i = 0;
-	     i < s->count && r->classes[e->index]->placed < r->options->placeholders_max; i++) {
-		if (counts) {
+	for (uint32_t i = 0; i < s->count && e->placed < r->options->placeholders_max; i++)
+		if (counts)
 			slack_holder_put(r, slack_holder_new(r, e->index), n);
-			continue;
-		}
-		move.from = slack_result_name(r->result, s->node);
-		slack_add_move(r, &move);
-	}
+		else
+			slack_add_move(r, SLACK_NODE_LEFT, r->reports[e->index].key,
+				       slack_result_name(r->result, s->node), NULL);
 }
 
 /* By node, the largest first. */
@@ -51,48 +137,27 @@ static int compare_standing(const void *left, const void *right)
 	const struct standing *a = left, *b = right;
 	const struct slack_holder *x = &a->run->holders[a->holder];
 	const struct slack_holder *y = &b->run->holders[b->holder];
-	int size;
 
-	if (x->node != y->node)
-		return x->node < y->node ? -1 : 1;
-	size = slack_compare_size(a->run, y->class, x->class);
-	if (size)
-		return size;
-	if (x->class != y->class)
-		return x->class < y->class ? -1 : 1;
-	return (a->holder > b->holder) - (a->holder < b->holder);
-}
-
-static struct standings list_standings(const struct slack_run *r)
-{
-	struct standings list = {.of = mem_zalloc(r->holder_count + 1, sizeof(*list.of))};
-
-	for (uint32_t h = 0; h < r->holder_count; h++)
-		if (r->holders[h].node != PLACE_NONE)
-			list.of[list.count++] = (struct standing){r, h};
-	return list;
+	return COMPARE(x->node, y->node)
+		?: slack_compare_size(a->run, y->class, x->class)
+		?: COMPARE(x->class, y->class)
+		?: COMPARE(a->holder, b->holder);
 }
 
 /* --- pushing out */
-
-static bool depends_on_others(enum place_filter f)
-{
-	return f == PLACE_AFFINITY || f == PLACE_SPREAD;
-}
 
 /* True: it went. */
 static bool ask_again(struct slack_run *r, uint32_t holder, bool company)
 {
 	const struct slack_holder *h = &r->holders[holder];
-	struct slack_move move = {.class = r->reports[h->class].key,
-				  .from = place_node_name(r->place, h->node),
-				  .cause = SLACK_PUSHED_OUT,
-				  .filter = slack_guard_ask(r, holder)};
+	enum place_filter f = ask(r, holder);
 
-	if (move.filter == PLACE_FITS || (depends_on_others(move.filter) && !company))
+	if (f == PLACE_FITS || ((f == PLACE_AFFINITY || f == PLACE_SPREAD) && !company))
 		return false;
+	slack_add_move(r, SLACK_PUSHED_OUT, r->reports[h->class].key,
+		       place_node_name(r->place, h->node), NULL)
+		->filter = f;
 	slack_holder_take(r, holder);
-	slack_add_move(r, &move);
 	return true;
 }
 
@@ -128,13 +193,8 @@ static int compare_surplus(const void *left, const void *right)
 {
 	const struct standing *a = left, *b = right;
 	place_node x = a->run->holders[a->holder].node, y = b->run->holders[b->holder].node;
-	int fuller = x == y ? 0 : slack_compare_share(a->run, x, y);
 
-	if (fuller)
-		return fuller;
-	if (x != y)
-		return x < y ? -1 : 1;
-	return (a->holder > b->holder) - (a->holder < b->holder);
+	return slack_compare_share(a->run, x, y) ?: COMPARE(x, y) ?: COMPARE(a->holder, b->holder);
 }
 
 static struct standings list_class(const struct slack_run *r, uint32_t class)
@@ -189,13 +249,10 @@ static bool give_up(struct slack_run *r, uint32_t class)
 
 	while (slack_surplus(r, class)) {
 		uint32_t holder = choose_surplus(r, &list, &missed);
-		struct slack_move move = {.class = r->reports[class].key,
-					  .from = place_node_name(r->place,
-								  r->holders[holder].node),
-					  .cause = SLACK_SURPLUS};
 
+		slack_add_move(r, SLACK_SURPLUS, r->reports[class].key,
+			       place_node_name(r->place, r->holders[holder].node), NULL);
 		slack_holder_take(r, holder);
-		slack_add_move(r, &move);
 	}
 	free(list.of);
 	return missed;
@@ -205,13 +262,16 @@ static bool give_up(struct slack_run *r, uint32_t class)
 
 static void verify(struct slack_run *r)
 {
-	struct standings list;
+	struct standings list = {0};
 	bool missed = false;
 
 	for (size_t c = 0; c < r->class_count; c++)
 		for (size_t i = 0; i < r->classes[c]->standing_count; i++)
 			stand(r, r->classes[c], &r->classes[c]->standing[i]);
-	list = list_standings(r);
+	list.of = mem_zalloc(r->holder_count + 1, sizeof(*list.of));
+	for (uint32_t h = 0; h < r->holder_count; h++)
+		if (r->holders[h].node != PLACE_NONE)
+			list.of[list.count++] = (struct standing){r, h};
 	qsort(list.of, list.count, sizeof(*list.of), compare_standing);
 	for (size_t i = 0; i < list.count; i++)
 		ask_again(r, list.of[i].holder, false);

@@ -23,13 +23,14 @@
 
 #include "aggregator/policy/slack/slack_internal.h"
 #include "shared/array.h"
+#include "shared/document.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
 
 /* --- annotated workloads */
 
 struct group {
-	UT_hash_handle hh, by_owner;
+	UT_hash_handle hh;
 	char *key; /* owned: "shop/Deployment/web" */
 	const char *owner_uid; /* borrowed; "" */
 	bool daemons;
@@ -48,21 +49,22 @@ struct controller {
 
 struct slack_search {
 	const struct view *view;
-	struct group *groups, *owners;
+	struct group *groups;
 	struct controller *controllers;
 };
 
 static const enum object_kind kinds[] = {OBJECT_REPLICA_SET, OBJECT_STATEFUL_SET, OBJECT_DAEMON_SET,
 					 OBJECT_JOB, OBJECT_REPLICATION_CONTROLLER};
 
-static struct group *group_of(struct slack_search *s, const char *namespace,
-			      const struct owner_ref *who)
+/* NULL: there is none, and none is to be made. */
+static struct group *find_group(struct slack_search *s, const char *namespace,
+				const struct owner_ref *who, bool make)
 {
 	char *key = mem_printf("%s/%s/%s", namespace, who->kind, who->name);
 	struct group *g;
 
 	HASH_FIND_STR(s->groups, key, g);
-	if (g) {
+	if (g || !make) {
 		free(key);
 		return g;
 	}
@@ -72,13 +74,6 @@ static struct group *group_of(struct slack_search *s, const char *namespace,
 	g->daemons = strcmp(who->kind, "DaemonSet") == 0;
 	g->replicas = -1;
 	HASH_ADD_KEYPTR(hh, s->groups, g->key, strlen(g->key), g);
-	if (*g->owner_uid) {
-		struct group *other;
-
-		HASH_FIND(by_owner, s->owners, g->owner_uid, strlen(g->owner_uid), other);
-		if (!other)
-			HASH_ADD_KEYPTR(by_owner, s->owners, g->owner_uid, strlen(g->owner_uid), g);
-	}
 	return g;
 }
 
@@ -114,31 +109,23 @@ static bool is_newer(const struct kube_workload *a, const struct kube_workload *
 	return strcmp(a->object.name, b->object.name) > 0;
 }
 
-/* False: it is known already. Pods cannot be matched to a controller without a uid. */
-static bool know_controller(struct slack_search *s, struct group *g, const char *uid)
+/* Pods cannot be matched to a controller without a uid. */
+static void meet_controller(struct slack_search *s, struct group *g, const struct kube_workload *w)
 {
 	struct controller *c;
 
-	if (!*uid)
-		return true;
-	HASH_FIND_STR(s->controllers, uid, c);
+	HASH_FIND_STR(s->controllers, w->object.uid, c);
 	if (c)
-		return false;
-	c = mem_zalloc(1, sizeof(*c));
-	c->uid = uid;
-	c->group = g;
-	HASH_ADD_KEYPTR(hh, s->controllers, c->uid, strlen(c->uid), c);
-	return true;
-}
-
-static void meet_controller(struct slack_search *s, struct group *g, const struct kube_workload *w)
-{
-	if (!know_controller(s, g, w->object.uid))
 		return;
+	if (*w->object.uid) {
+		c = mem_zalloc(1, sizeof(*c));
+		c->uid = w->object.uid;
+		c->group = g;
+		HASH_ADD_KEYPTR(hh, s->controllers, c->uid, strlen(c->uid), c);
+	}
+	/* Jobs that ran want nothing any more: amount_of() reads the current one. */
 	if (w->object.kind == OBJECT_JOB)
-		g->replicas =
-			/* those that ran want nothing any more: the current one is asked below */
-			-1;
+		g->replicas = -1;
 	else if (w->replicas >= 0)
 		g->replicas = (g->replicas > 0 ? g->replicas : 0) + w->replicas;
 	if (!g->current || is_newer(w, g->current))
@@ -157,11 +144,13 @@ static void find_controllers(struct slack_search *s, bool all)
 			bool owned = *w->owner.kind && *w->owner.uid;
 			struct group *g = NULL;
 
-			if (all && owned)
-				HASH_FIND(by_owner, s->owners, w->owner.uid, strlen(w->owner.uid),
-					  g);
-			else if (!all && speaks(w))
-				g = group_of(s, w->object.namespace, owned ? &w->owner : &self);
+			if (!all && speaks(w))
+				g = find_group(s, w->object.namespace, owned ? &w->owner : &self,
+					       true);
+			else if (all && owned)
+				g = find_group(s, w->object.namespace, &w->owner, false);
+			if (g && owned && strcmp(g->owner_uid, w->owner.uid) != 0)
+				g = NULL;
 			if (g && all == owned)
 				meet_controller(s, g, w);
 		}
@@ -183,7 +172,7 @@ static bool is_better(const struct group *g, const struct kube_pod *a, const str
 	return strcmp(a->object.name, b->object.name) < 0;
 }
 
-static void meet_pod(struct slack_search *s, const struct kube_pod *pod)
+void slack_search_meet(struct slack_search *s, const struct kube_pod *pod)
 {
 	const struct pod_template *t = pod->template;
 	struct controller *c = NULL;
@@ -198,38 +187,11 @@ static void meet_pod(struct slack_search *s, const struct kube_pod *pod)
 	} else {
 		struct owner_ref who = cluster_workload_of(s->view->cluster, pod);
 
-		g = group_of(s, pod->object.namespace, &who);
+		g = find_group(s, pod->object.namespace, &who, true);
 	}
 	g->pods++;
 	if (!g->newest || is_better(g, pod, g->newest))
 		g->newest = pod;
-}
-
-/* Whether its controller or its own template is annotated. */
-static bool asks(void *context, const struct kube_pod *pod)
-{
-	const struct slack_search *s = context;
-	const struct pod_template *t = pod->template;
-	struct controller *c = NULL;
-
-	if (s->controllers && *t->owner.uid)
-		HASH_FIND_STR(s->controllers, t->owner.uid, c);
-	return c || labels_find(&t->annotations, SLACK_ANNOTATION);
-}
-
-static void find_pods(struct slack_search *s, const struct slack_state *state)
-{
-	const struct object_table *pending = s->view->cluster->tables[OBJECT_POD];
-
-	for (size_t n = 0; n < state->seen_count; n++)
-		for (size_t i = 0; i < state->seen[n].asking_count; i++)
-			meet_pod(s, state->seen[n].asking[i]);
-	for (size_t i = 0; i < pending->count; i++) {
-		const struct kube_pod *pod = (const struct kube_pod *)pending->of[i];
-
-		if (kube_pod_is_active(pod))
-			meet_pod(s, pod);
-	}
 }
 
 /* --- targets */
@@ -240,18 +202,15 @@ static bool is_of_current(const struct group *g)
 	       (!g->current || strcmp(g->newest->template->owner.uid, g->current->object.uid) == 0);
 }
 
-static int64_t replicas_of(const struct group *g)
-{
-	if (g->current && g->current->object.kind == OBJECT_JOB && g->current->replicas >= 0)
-		return g->current->replicas;
-	return g->replicas >= 0 ? g->replicas : g->pods;
-}
-
 static int64_t amount_of(const struct group *g, const struct slack_ask *a)
 {
+	int64_t replicas = g->replicas >= 0 ? g->replicas : g->pods;
+
 	if (a->what != SLACK_ASKS_SHARE)
 		return a->what == SLACK_ASKS_COUNT ? a->amount : 0;
-	return (int64_t)(((__int128)a->amount * replicas_of(g) + SLACK_PPM - 1) / SLACK_PPM);
+	if (g->current && g->current->object.kind == OBJECT_JOB && g->current->replicas >= 0)
+		replicas = g->current->replicas;
+	return (int64_t)(((__int128)a->amount * replicas + SLACK_PPM - 1) / SLACK_PPM);
 }
 
 /* The value so far, and its source. */
@@ -296,11 +255,8 @@ static char *annotation_of_template(const struct kube_workload *w)
 	if (!w || !strstr(w->object.text, "\"" SLACK_ANNOTATION "\""))
 		return NULL;
 	tree = cJSON_Parse(w->object.text);
-	found = cJSON_GetObjectItemCaseSensitive(tree, "spec");
-	found = cJSON_GetObjectItemCaseSensitive(found, "template");
-	found = cJSON_GetObjectItemCaseSensitive(found, "metadata");
-	found = cJSON_GetObjectItemCaseSensitive(found, "annotations");
-	found = cJSON_GetObjectItemCaseSensitive(found, SLACK_ANNOTATION);
+	found = cJSON_GetObjectItemCaseSensitive(
+		document_at(tree, "spec.template.metadata.annotations"), SLACK_ANNOTATION);
 	if (cJSON_IsString(found))
 		copy = mem_strdup(found->valuestring);
 	cJSON_Delete(tree);
@@ -370,21 +326,9 @@ static void share(struct slack_run *r, const struct group *g, struct slack_share
 		shared->shapes = array_grow(shared->shapes, shared->count, sizeof(*shared->shapes));
 		shared->who = array_grow(shared->who, shared->count, sizeof(char *));
 		shared->shapes[shared->count] = p.shape;
-		shared->who[shared->count++] = mem_strdup(g->key);
+		shared->who[shared->count++] = slack_result_name(r->result, g->key);
 	}
 	slack_pattern_fini(&p);
-}
-
-static void set_owner(struct slack_entry *e, const struct group *g)
-{
-	const char *uid = g->current  ? g->current->object.uid
-			  : g->newest ? g->newest->template->owner.uid
-				      : "";
-
-	if (e->owner_uid && strcmp(e->owner_uid, uid) == 0)
-		return;
-	free(e->owner_uid);
-	e->owner_uid = mem_strdup(uid);
 }
 
 static void mirror(struct slack_run *r, const struct group *g, const struct slack_ask *said)
@@ -393,7 +337,9 @@ static void mirror(struct slack_run *r, const struct group *g, const struct slac
 	int64_t amount = amount_of(g, said);
 
 	e->found = has_pattern(r, g, &e->pattern);
-	set_owner(e, g);
+	e->owner_uid = g->current  ? g->current->object.uid
+		       : g->newest ? g->newest->template->owner.uid
+				   : "";
 	if (e->found && amount > r->options->class_max) {
 		slack_add_issue(r->result, g->key,
 				SLACK_ANNOTATION
@@ -431,7 +377,6 @@ static void free_search(struct slack_search *s)
 	struct group *g, *next;
 	struct controller *c, *next_controller;
 
-	HASH_CLEAR(by_owner, s->owners);
 	HASH_RELEASE (s->groups, g, next) {
 		free(g->key);
 		free(g);
@@ -441,17 +386,7 @@ static void free_search(struct slack_search *s)
 	free(s);
 }
 
-/* Of the set of uids, in any order. */
-static uint64_t fingerprint(const struct slack_search *s)
-{
-	uint64_t sum = 0;
-
-	for (const struct controller *c = s->controllers; c; c = c->hh.next)
-		sum += hash_bytes(HASH_BEGIN, c->uid, strlen(c->uid));
-	return sum;
-}
-
-struct slack_search *slack_search_new(struct slack_state *state, const struct view *v)
+struct slack_search *slack_search_new(const struct view *v)
 {
 	struct slack_search *s = mem_zalloc(1, sizeof(*s));
 
@@ -460,16 +395,21 @@ struct slack_search *slack_search_new(struct slack_state *state, const struct vi
 		find_controllers(s, false);
 		find_controllers(s, true);
 	}
-	slack_seen_follow(state, v, fingerprint(s), asks, s);
 	return s;
 }
 
 void slack_wanted_find(struct slack_run *r, struct slack_search *search,
 		       struct slack_shared *shared)
 {
+	const struct object_table *pending = view_table(r->view, OBJECT_POD);
+
 	*shared = (struct slack_shared){0};
-	if (r->view->cluster)
-		find_pods(search, r->state);
+	for (size_t i = 0; pending && i < pending->count; i++) {
+		const struct kube_pod *pod = (const struct kube_pod *)pending->of[i];
+
+		if (kube_pod_is_active(pod))
+			slack_search_meet(search, pod);
+	}
 	HASH_SORT(search->groups, compare_groups);
 	for (const struct group *g = search->groups; g; g = g->hh.next)
 		conclude(r, g, shared);
@@ -478,8 +418,6 @@ void slack_wanted_find(struct slack_run *r, struct slack_search *search,
 
 void slack_shared_fini(struct slack_shared *s)
 {
-	for (size_t i = 0; i < s->count; i++)
-		free(s->who[i]);
 	free(s->who);
 	free(s->shapes);
 	*s = (struct slack_shared){0};
