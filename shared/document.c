@@ -90,3 +90,34 @@ double document_time(const cJSON *root, const char *path)
 	return text && timefmt_parse(text, &unix_ns, NULL) == 0 ? (double)unix_ns / NS_PER_SEC
 								: NAN;
 }
+
+static const char *metadata_text(const cJSON *object, const char *path, const char *key)
+{
+	return cJSON_GetStringValue(
+		cJSON_GetObjectItemCaseSensitive(document_at(object, path), key));
+}
+
+const char *document_label(const cJSON *object, const char *key)
+{
+	return metadata_text(object, "metadata.labels", key);
+}
+
+const char *document_annotation(const cJSON *object, const char *key)
+{
+	return metadata_text(object, "metadata.annotations", key);
+}
+
+const cJSON *document_controller(const cJSON *object)
+{
+	const cJSON *owner = document_first(object, "metadata.ownerReferences");
+
+	while (owner && !document_is_true(owner, "controller"))
+		owner = owner->next;
+	return owner;
+}
+
+bool document_has_condition(const cJSON *object, const char *type)
+{
+	return document_is(document_find(object, "status.conditions", "type", type), "status",
+			   "True");
+}

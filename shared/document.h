@@ -28,6 +28,15 @@ bool document_is_null(const cJSON *root, const char *path);
 /* RFC 3339 in UTC as Unix seconds, NaN when absent or not a time. */
 double document_time(const cJSON *root, const char *path);
 
+/* --- objects of the Kubernetes API */
+
+const char *document_label(const cJSON *object, const char *key);
+const char *document_annotation(const cJSON *object, const char *key);
+/* The ownerReference of its controller. */
+const cJSON *document_controller(const cJSON *object);
+/* Whether the condition is True. */
+bool document_has_condition(const cJSON *object, const char *type);
+
 /* --- document_plan.c */
 
 /* The wave of a DrainPlan as a plan that evenkeel verify takes, a cJSON tree of the caller's. */

@@ -13,14 +13,9 @@ static bool refuse(const struct verify_question *q, const char *what, const char
 	return false;
 }
 
-static const char *annotation(const cJSON *object, const char *key)
-{
-	return cJSON_GetStringValue(verify_get(document_at(object, "metadata.annotations"), key));
-}
-
 static const char *class_of(const cJSON *object)
 {
-	const char *class = annotation(object, "volume.beta.kubernetes.io/storage-class");
+	const char *class = document_annotation(object, "volume.beta.kubernetes.io/storage-class");
 
 	return class ? class : verify_text(object, "spec.storageClassName");
 }
@@ -74,7 +69,7 @@ static bool topologies_allow(const cJSON *class, const cJSON *node)
 		bool all = document_first(term, "matchLabelExpressions");
 
 		VERIFY_EACH (item, term, "matchLabelExpressions") {
-			const char *value = verify_label(node, verify_text(item, "key"));
+			const char *value = document_label(node, verify_text(item, "key"));
 
 			all &= value && verify_contains(item, "values", value);
 		}
@@ -154,7 +149,7 @@ static bool can_be_made(const struct verify_question *q, const cJSON *claim)
 /* A claim that waits for its first pod, which is this one. */
 static bool serve(struct served *s, const cJSON *claim)
 {
-	const char *chosen = annotation(claim, "volume.kubernetes.io/selected-node");
+	const char *chosen = document_annotation(claim, "volume.kubernetes.io/selected-node");
 	const cJSON *volume = chosen ? NULL : find_volume(s, claim);
 
 	if (chosen && !verify_equal(chosen, verify_name(s->q->node)))

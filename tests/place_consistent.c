@@ -45,9 +45,9 @@ static bool check_lists(const struct place *p, struct error *error)
 	for (place_node n = 0; n < p->node_count; n++) {
 		int64_t length = 0;
 
-		for (place_pod at = p->first[n]; at != PLACE_NONE; at = place_slot(p, at)->next) {
+		for (const struct place_slot *s = p->first[n]; s; s = s->next) {
 			length++;
-			if (place_slot(p, at)->node != n) {
+			if (s->node != n) {
 				error_set(error, "a pod in the list of node %s is not there",
 					  place_node_name(p, n));
 				return false;
@@ -161,8 +161,8 @@ static bool check_use(const struct place *p, struct error *error)
 	for (place_node n = 0; p->cap && n < p->node_count; n++) {
 		struct place_node_use sum = p->use[n], base;
 
-		for (place_pod at = p->first[n]; at != PLACE_NONE; at = place_slot(p, at)->next)
-			place_use_add(&sum, &place_slot(p, at)->use, -1);
+		for (const struct place_slot *s = p->first[n]; s; s = s->next)
+			place_use_add(&sum, &s->use, -1);
 		place_use_base(p, n, &base);
 		if (memcmp(&sum, &base, sizeof(sum)) != 0) {
 			error_set(error, "node %s: the use of its pods does not add up",

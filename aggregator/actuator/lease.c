@@ -30,8 +30,7 @@ bool lease_read(const cJSON *json, int64_t now_ns, struct lease_record *r)
 {
 	struct lease_record before = *r;
 	double transitions = document_number(json, "spec.leaseTransitions");
-	const char *paused = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
-		document_at(json, "metadata.annotations"), LEASE_PAUSED));
+	const char *paused = document_annotation(json, LEASE_PAUSED);
 
 	if (!document_text(json, "metadata.resourceVersion"))
 		return false;

@@ -16,16 +16,6 @@
 #define LIST_EVERY_NS (60 * NS_PER_SEC)
 #define READ_MS	      10000L
 
-static const cJSON *member(const cJSON *json, const char *path, const char *key)
-{
-	return cJSON_GetObjectItemCaseSensitive(document_at(json, path), key);
-}
-
-static const char *annotation(const cJSON *json, const char *key)
-{
-	return cJSON_GetStringValue(member(json, "metadata.annotations", key));
-}
-
 /* --- nodes ------------------------------------------------------------------------------------ */
 
 static bool has_taint(const cJSON *node, const char *key)
@@ -49,7 +39,7 @@ static const char *foreign(struct edge *e, const cJSON *node)
 		if (has_taint(node, taints[i]))
 			return edge_keep(e, mem_printf("it has the taint %s", taints[i]));
 	for (size_t i = 0; i < sizeof(annotations) / sizeof(annotations[0]); i++) {
-		const char *value = annotation(node, annotations[i]);
+		const char *value = document_annotation(node, annotations[i]);
 
 		if (value && strcmp(value, "false") != 0)
 			return edge_keep(e, mem_printf("it has the annotation %s", annotations[i]));
@@ -73,7 +63,7 @@ static bool is_selected(const struct edge *e, const cJSON *node)
 
 static void read_node(struct edge *e, const cJSON *node, struct act_node *out)
 {
-	const char *mark = annotation(node, MARK_ANNOTATION);
+	const char *mark = document_annotation(node, MARK_ANNOTATION);
 
 	*out = (struct act_node){
 		.name = document_text_or(node, "metadata.name", ""),
@@ -89,36 +79,25 @@ static void read_node(struct edge *e, const cJSON *node, struct act_node *out)
 
 /* --- pods ------------------------------------------------------------------------------------- */
 
-static const cJSON *controller(const cJSON *pod)
-{
-	const cJSON *o = document_first(pod, "metadata.ownerReferences");
-
-	while (o && !document_is_true(o, "controller"))
-		o = o->next;
-	return o;
-}
-
 static bool stays(const cJSON *pod)
 {
 	const char *phase = document_text_or(pod, "status.phase", "");
 
 	return strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0 ||
-	       annotation(pod, "kubernetes.io/config.mirror") ||
-	       document_is(controller(pod), "kind", "DaemonSet");
+	       document_annotation(pod, "kubernetes.io/config.mirror") ||
+	       document_is(document_controller(pod), "kind", "DaemonSet");
 }
 
 static bool is_ready(const cJSON *pod)
 {
 	return !document_at(pod, "metadata.deletionTimestamp") &&
-	       document_is(document_find(pod, "status.conditions", "type", "Ready"), "status",
-			   "True");
+	       document_has_condition(pod, "Ready");
 }
 
 /* Other labels may differ from pod to pod: topology, index, role. */
 static void add_owner(struct edge *e, const cJSON *pod, const char *uid)
 {
-	const char *hash =
-		cJSON_GetStringValue(member(pod, "metadata.labels", "pod-template-hash"));
+	const char *hash = document_label(pod, "pod-template-hash");
 
 	for (size_t i = 0; i < e->owner_count; i++)
 		if (strcmp(e->owners[i].uid, uid) == 0)
@@ -143,7 +122,7 @@ static int read_pods(struct edge *e, struct act_node *node, struct error *error)
 			  sizeof(*pods));
 	edge_keep(e, (char *)pods);
 	for (; pod; pod = pod->next) {
-		const char *owner = document_text_or(controller(pod), "uid", "");
+		const char *owner = document_text_or(document_controller(pod), "uid", "");
 
 		if (stays(pod))
 			continue;
@@ -185,8 +164,9 @@ static int read_owners(struct edge *e, size_t first, struct error *error)
 		return -EIO;
 	for (const cJSON *pod = document_first(list, "items"); pod; pod = pod->next)
 		for (size_t i = first; is_ready(pod) && i < e->owner_count; i++)
-			e->ready[i].ready += are_listed_together(&e->owners[i], of) &&
-					     document_is(controller(pod), "uid", e->owners[i].uid);
+			e->ready[i].ready +=
+				are_listed_together(&e->owners[i], of) &&
+				document_is(document_controller(pod), "uid", e->owners[i].uid);
 	edge_drop(e);
 	return 0;
 }

@@ -13,6 +13,7 @@
 
 #include "aggregator/api/prefetcher.h"
 #include "shared/clock.h"
+#include "shared/hash.h"
 #include "shared/mem.h"
 
 static struct extender_counters *counters_of(const struct extender_call *c)
@@ -48,78 +49,49 @@ static bool read_question(struct extender_call *c, const struct api_request *rq,
 	return false;
 }
 
-/* --- names that are there twice: each counts once, where it came first */
+/* A name that is not in the view. */
+struct stranger {
+	UT_hash_handle hh;
+	const char *name; /* borrowed */
+};
 
-static int compare_asked(const void *a, const void *b)
+/* Whether the name is there for the first time. */
+static bool add_stranger(struct stranger **table, const char *name)
 {
-	const struct extender_asked *const *one = a, *const *other = b;
-	int order = strcmp((*one)->name, (*other)->name);
+	struct stranger *s;
 
-	if (order)
-		return order;
-	return *one < *other ? -1 : *one > *other;
+	HASH_FIND_STR(*table, name, s);
+	if (s)
+		return false;
+	s = mem_zalloc(1, sizeof(*s));
+	s->name = name;
+	HASH_ADD_KEYPTR(hh, *table, s->name, strlen(s->name), s);
+	return true;
 }
 
-/* Of names that are not in the view, which no place tells apart. */
-static void mark_unknown(const struct extender_call *c, size_t count, bool *repeated)
-{
-	const struct extender_asked **of = mem_alloc((count + 1) * sizeof(struct extender_asked *));
-	size_t next = 0;
-
-	for (size_t i = 0; i < c->args.count; i++)
-		if (c->places[i] == c->view->node_count)
-			of[next++] = &c->args.nodes[i];
-	qsort(of, count, sizeof(struct extender_asked *), compare_asked);
-	for (size_t i = 1; i < count; i++)
-		if (strcmp(of[i - 1]->name, of[i]->name) == 0)
-			repeated[of[i] - c->args.nodes] = true;
-	free(of);
-}
-
-static bool mark_repeated(const struct extender_call *c, bool *repeated)
-{
-	bool *seen = mem_zalloc(c->view->node_count + 1, sizeof(*seen)), any = false;
-	size_t unknown = 0;
-
-	for (size_t i = 0; i < c->args.count; i++) {
-		size_t place = c->places[i];
-
-		unknown += place == c->view->node_count;
-		repeated[i] = place < c->view->node_count && seen[place];
-		any |= repeated[i];
-		seen[place] = true;
-	}
-	free(seen);
-	if (unknown > 1)
-		mark_unknown(c, unknown, repeated);
-	return any || unknown > 1;
-}
-
-static void drop_repeated(struct extender_call *c)
-{
-	bool *repeated = mem_zalloc(c->args.count + 1, sizeof(*repeated));
-	size_t kept = 0;
-
-	if (mark_repeated(c, repeated)) {
-		for (size_t i = 0; i < c->args.count; i++) {
-			if (repeated[i])
-				continue;
-			c->args.nodes[kept] = c->args.nodes[i];
-			c->places[kept++] = c->places[i];
-		}
-		c->args.count = kept;
-	}
-	free(repeated);
-}
-
+/* Of names that are there twice the first counts. */
 static void find_places(struct extender_call *c)
 {
 	const struct node_index *index = node_index_of(c->view);
+	bool *seen = mem_zalloc(c->view->node_count + 1, sizeof(*seen));
+	struct stranger *strangers = NULL, *s, *next;
+	size_t kept = 0;
 
 	c->places = mem_alloc((c->args.count + 1) * sizeof(*c->places));
-	for (size_t i = 0; i < c->args.count; i++)
-		c->places[i] = node_index_find(index, c->args.nodes[i].name);
-	drop_repeated(c);
+	for (size_t i = 0; i < c->args.count; i++) {
+		size_t place = node_index_find(index, c->args.nodes[i].name);
+
+		if (place < c->view->node_count ? seen[place]
+						: !add_stranger(&strangers, c->args.nodes[i].name))
+			continue;
+		seen[place] = true;
+		c->args.nodes[kept] = c->args.nodes[i];
+		c->places[kept++] = place;
+	}
+	c->args.count = kept;
+	HASH_RELEASE (strangers, s, next)
+		free(s);
+	free(seen);
 }
 
 /* --- the call */

@@ -196,20 +196,15 @@ static void write_reason(struct jsonw *w, const struct answer *a, size_t at, con
 	size_t i = decider(blend, scores);
 	struct score_result r;
 	char text[sizeof(r.reason) + 64];
-	struct textbuf s;
 
 	score_job_tell(&a->job, at, i, SCORE_REASON, &r);
-	textbuf_start(&s, text, sizeof(text));
-	if (blend->count > 1 && !r.unknown) {
-		textbuf_add(&s, score_plugin_name(blend->plugins[i]));
-		textbuf_add(&s, " ");
-		textbuf_add_int(&s, r.score);
-		textbuf_add(&s, ": ");
-	}
-	textbuf_add(&s, r.reason);
+	*text = '\0';
+	if (blend->count > 1 && !r.unknown)
+		textbuf_add(text, sizeof(text), "%s %" PRId64 ": ",
+			    score_plugin_name(blend->plugins[i]), r.score);
 	buf_add_str(w->out, ",\"reason\":");
 	w->comma = false;
-	jsonw_text(w, text, s.len);
+	jsonw_text(w, text, textbuf_add(text, sizeof(text), "%s", r.reason));
 }
 
 /* The answer of the extender's filter. */

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "aggregator/model/object_json.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 #include "shared/quantity.h"
 
@@ -265,13 +266,22 @@ static const char *arg_resources(const struct reader *r, const cJSON *value)
 	return NULL;
 }
 
+/* Whether the value is one of the two texts; *second: the latter. */
+static bool is_either(const cJSON *value, const char *one, const char *other, bool *second)
+{
+	const char *text = cJSON_GetStringValue(value);
+
+	*second = text && strcmp(text, other) == 0;
+	return *second || (text && strcmp(text, one) == 0);
+}
+
 static const char *arg_mode(const struct reader *r, const cJSON *value)
 {
-	const char *mode = cJSON_GetStringValue(value);
+	bool most;
 
-	if (!mode || (strcmp(mode, "Least") != 0 && strcmp(mode, "Most") != 0))
+	if (!is_either(value, "Least", "Most", &most))
 		return "must be Least or Most";
-	r->args->values.allocatable_mode = mode[0] == 'L' ? ALLOCATABLE_LEAST : ALLOCATABLE_MOST;
+	r->args->values.allocatable_mode = most ? ALLOCATABLE_MOST : ALLOCATABLE_LEAST;
 	return NULL;
 }
 
@@ -313,26 +323,20 @@ static const char *arg_unlimited(const struct reader *r, const cJSON *value)
 
 static const char *arg_init(const struct reader *r, const cJSON *value)
 {
-	const char *how = cJSON_GetStringValue(value);
-
 	if (r->variant == SCORE_UPSTREAM)
 		return "is not an argument of variant upstream, which always counts them";
-	if (!how || (strcmp(how, "count") != 0 && strcmp(how, "ignore") != 0))
-		return "must be count or ignore";
-	r->args->values.init_ignored = how[0] == 'i';
-	return NULL;
+	return is_either(value, "count", "ignore", &r->args->values.init_ignored)
+		       ? NULL
+		       : "must be count or ignore";
 }
 
 static const char *arg_normalization(const struct reader *r, const cJSON *value)
 {
-	const char *how = cJSON_GetStringValue(value);
-
 	if (r->variant == SCORE_UPSTREAM)
 		return "is not an argument of variant upstream, which always takes the extremes";
-	if (!how || (strcmp(how, "MinMax") != 0 && strcmp(how, "Quantiles") != 0))
-		return "must be MinMax or Quantiles";
-	r->args->values.quantiles = how[0] == 'Q';
-	return NULL;
+	return is_either(value, "MinMax", "Quantiles", &r->args->values.quantiles)
+		       ? NULL
+		       : "must be MinMax or Quantiles";
 }
 
 /* --- where Trimaran gets its metrics ---------------------------------------------------------- */
@@ -347,20 +351,11 @@ static const char *arg_watcher_address(const struct reader *r, const cJSON *valu
 	return cJSON_IsString(value) ? NULL : "must be a string";
 }
 
-/* Whether upstream has a client for it. */
-static bool is_provider(const char *type)
-{
-	static const char *const types[] = {"KubernetesMetricsServer", "Prometheus", "SignalFx"};
-
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if (strcmp(types[i], type) == 0)
-			return true;
-	return false;
-}
-
 static const char *arg_metric_provider(const struct reader *r, const cJSON *value)
 {
-	static const char *const members[] = {"type", "address", "token"};
+	static const char *const members[] = {"type", "address", "token", NULL};
+	static const char *const types[] = {"KubernetesMetricsServer", "Prometheus", "SignalFx", "",
+					    NULL};
 	const char *type;
 
 	if (r->variant != SCORE_UPSTREAM)
@@ -368,18 +363,16 @@ static const char *arg_metric_provider(const struct reader *r, const cJSON *valu
 	if (!cJSON_IsObject(value))
 		return "must be an object";
 	for (const cJSON *item = value->child; item; item = item->next) {
-		bool flag = strcmp(item->string, "insecureSkipVerify") == 0, text = false;
+		bool flag = strcmp(item->string, "insecureSkipVerify") == 0;
 
-		for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
-			text = text || strcmp(item->string, members[i]) == 0;
-		if (!flag && !text)
+		if (!flag && !array_has_text(members, item->string))
 			return at(r, "is not a member of it", ".%.64s", item->string);
 		if (flag ? !cJSON_IsBool(item) : !cJSON_IsString(item))
 			return at(r, flag ? "must be true or false" : "must be a string", ".%s",
 				  item->string);
 	}
 	type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(value, "type"));
-	if (type && type[0] && !is_provider(type))
+	if (type && !array_has_text(types, type))
 		return at(r, "must be KubernetesMetricsServer, Prometheus or SignalFx", ".type");
 	return NULL;
 }

@@ -29,58 +29,47 @@ static const struct request_error *no_plugin(const struct parser *p, const char 
 	return &p->error;
 }
 
-/* A manifest names no owner, a pod of the API server's its controller among others. */
-static int read_owner(const struct parser *p, const cJSON *pod)
+/*
+ * A manifest names no owner, a pod of the API server's its controller among others: its uid and
+ * workload.
+ */
+static int read_owner(const struct parser *p, const cJSON *metadata)
 {
-	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(pod, "metadata");
-	const cJSON *list = cJSON_GetObjectItemCaseSensitive(metadata, "ownerReferences"), *item;
+	const cJSON *list = request_member(metadata, "ownerReferences"), *item;
+	const char *hash =
+		object_json_text(request_member(metadata, "labels"), "pod-template-hash");
 	size_t i = 0;
 
-	if (!list || cJSON_IsNull(list))
+	if (request_lacks(list))
 		return 0;
 	if (!cJSON_IsArray(list))
 		return request_fail(&p->error, "must be a list", "pod.metadata.ownerReferences");
 	for (item = list->child; item; item = item->next, i++) {
-		const cJSON *uid = cJSON_GetObjectItemCaseSensitive(item, "uid");
+		const struct owner_ref owner = {object_json_text(item, "kind"),
+						object_json_text(item, "name"), ""};
+		const cJSON *uid = request_member(item, "uid");
 
 		if (!cJSON_IsObject(item))
 			return request_fail(&p->error, "must be an object",
 					    "pod.metadata.ownerReferences[%zu]", i);
-		if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "controller")))
+		if (!cJSON_IsTrue(request_member(item, "controller")))
 			continue;
 		if (!cJSON_IsString(uid))
 			return request_fail(&p->error, "must be a string",
 					    "pod.metadata.ownerReferences[%zu].uid", i);
 		p->rq->owner_uid = uid->valuestring;
+		workload_key(object_json_text(metadata, "namespace"), &owner, hash,
+			     p->rq->workload);
 	}
 	return 0;
 }
 
-/* By the controller; read_owner() has checked the list. */
-static void read_workload(const struct parser *p, const cJSON *pod)
-{
-	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(pod, "metadata");
-	const cJSON *list = cJSON_GetObjectItemCaseSensitive(metadata, "ownerReferences"), *item;
-	const cJSON *labels = cJSON_GetObjectItemCaseSensitive(metadata, "labels");
-
-	for (item = list ? list->child : NULL; item; item = item->next) {
-		const struct owner_ref owner = {object_json_text(item, "kind"),
-						object_json_text(item, "name"), ""};
-
-		if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "controller")))
-			workload_key(object_json_text(metadata, "namespace"), &owner,
-				     object_json_text(labels, "pod-template-hash"),
-				     p->rq->workload);
-	}
-}
-
 /* A manifest has none. */
-static int read_uid(const struct parser *p, const cJSON *pod)
+static int read_uid(const struct parser *p, const cJSON *metadata)
 {
-	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(pod, "metadata");
-	const cJSON *uid = cJSON_GetObjectItemCaseSensitive(metadata, "uid");
+	const cJSON *uid = request_member(metadata, "uid");
 
-	if (!uid || cJSON_IsNull(uid))
+	if (request_lacks(uid))
 		return 0;
 	if (!cJSON_IsString(uid))
 		return request_fail(&p->error, "must be a string", "pod.metadata.uid");
@@ -90,7 +79,7 @@ static int read_uid(const struct parser *p, const cJSON *pod)
 
 static int read_spec(const struct parser *p, const cJSON *pod, char field[OBJECT_FIELD_MAX])
 {
-	const cJSON *spec = cJSON_GetObjectItemCaseSensitive(pod, "spec");
+	const cJSON *spec = request_member(pod, "spec");
 
 	if (pod_spec_read(pod, &p->rq->pod, field, p->error.error))
 		return -EINVAL;
@@ -101,16 +90,14 @@ static int read_spec(const struct parser *p, const cJSON *pod, char field[OBJECT
 
 static int read_pod(const struct parser *p, const cJSON *item)
 {
+	const cJSON *metadata = request_member(item, "metadata");
 	char inner[OBJECT_FIELD_MAX];
 
 	if (read_spec(p, item, inner)) {
 		snprintf(p->error.field, SCORES_FIELD_MAX, "pod%s%s", *inner ? "." : "", inner);
 		return -EINVAL;
 	}
-	if (read_uid(p, item) || read_owner(p, item))
-		return -EINVAL;
-	read_workload(p, item);
-	return 0;
+	return read_uid(p, metadata) ? -EINVAL : read_owner(p, metadata);
 }
 
 static int read_nodes(const struct parser *p, const cJSON *list)
@@ -135,20 +122,22 @@ static int read_variant(const struct parser *p, const cJSON *item)
 	return 0;
 }
 
-static int read_explain(const struct parser *p, const cJSON *item)
+static int read_bool(const struct parser *p, const cJSON *item, bool *out)
 {
 	if (!cJSON_IsBool(item))
-		return request_fail(&p->error, "must be true or false", "explain");
-	p->rq->explain = cJSON_IsTrue(item);
+		return request_fail(&p->error, "must be true or false", "%s", item->string);
+	*out = cJSON_IsTrue(item);
 	return 0;
+}
+
+static int read_explain(const struct parser *p, const cJSON *item)
+{
+	return read_bool(p, item, &p->rq->explain);
 }
 
 static int read_fits(const struct parser *p, const cJSON *item)
 {
-	if (!cJSON_IsBool(item))
-		return request_fail(&p->error, "must be true or false", "fits");
-	p->rq->fits = cJSON_IsTrue(item);
-	return 0;
+	return read_bool(p, item, &p->rq->fits);
 }
 
 static size_t find_chosen(const struct scores_request *rq, enum score_plugin_id plugin)
@@ -294,7 +283,7 @@ static int read_members(const struct parser *p, cJSON *tree)
 	if (pod_file_replace(tree, p->error.error))
 		return request_fail(&p->error, NULL, "pod");
 	for (size_t i = 0; i < MEMBERS; i++) {
-		const cJSON *item = cJSON_GetObjectItemCaseSensitive(tree, members[i].name);
+		const cJSON *item = request_member(tree, members[i].name);
 
 		if (item && !cJSON_IsNull(item) && members[i].read(p, item))
 			return -EINVAL;

@@ -25,11 +25,13 @@ void taints_read(const cJSON *json, struct taints *out)
 	size_t count = 0, bytes = 0;
 	char *room;
 
-	*out = (struct taints){0};
+	*out = (struct taints){.unreadable = json && !cJSON_IsArray(json)};
 	for (const cJSON *item = first; item; item = item->next) {
 		if (is_taint(item)) {
 			count++;
 			bytes += size_of(item);
+		} else {
+			out->unreadable = true;
 		}
 	}
 	if (count == 0)

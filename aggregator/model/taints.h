@@ -15,11 +15,11 @@ struct taint {
 struct taints {
 	size_t count;
 	struct taint *of; /* owned with its strings, in one block */
+	bool unreadable; /* no list, or an element of it has no key */
 };
 
 /*
- * From a JSON list. Anything else has no taints, and elements without a key are left out; a caller
- * that must judge every element reads the node's text.
+ * From a JSON list. Anything else has no taints, and elements without a key are left out.
  */
 void taints_read(const cJSON *json, struct taints *out);
 void taints_fini(struct taints *t);

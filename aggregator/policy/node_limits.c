@@ -98,45 +98,29 @@ static struct use use_of(const struct node_limits *l, const struct score_query *
 	return u;
 }
 
-static void add_amount(struct textbuf *s, const struct names *names, double amount)
-{
-	textbuf_add_fixed(s, amount / names->scale, 2);
-}
-
 static void tell_use(const struct node_limits *l, const struct score_query *q,
 		     const struct score_node *node, enum score_resource resource,
 		     const struct use *u, char text[NODE_REFUSAL_TEXT])
 {
-	const struct names *names = &names_of[resource];
+	const struct names *n = &names_of[resource];
 	double room = u->cap - u->expected;
-	struct textbuf s;
 
-	textbuf_start(&s, text, NODE_REFUSAL_TEXT);
-	textbuf_add(&s, names->label);
-	textbuf_add(&s, node->estimated ? " requests " : " in use ");
-	add_amount(&s, names, u->used);
-	textbuf_add(&s, "+");
-	add_amount(&s, names, u->expected);
-	textbuf_add(&s, names->unit);
-	if (resource == SCORE_CPU) {
-		textbuf_add(&s, " (by ");
-		textbuf_add(&s, expected_use_source_name(score_expected(q).source));
-		textbuf_add(&s, ")");
-	}
-	textbuf_add(&s, " is over ");
-	textbuf_add_fixed(&s, l->use_cap[resource], 2);
-	textbuf_add(&s, " of ");
-	add_amount(&s, names, (double)score_side(node, resource).allocatable);
-	if (room > 0) {
-		textbuf_add(&s, ": there is room once less than ");
-		add_amount(&s, names, room);
-		textbuf_add(&s, names->unit);
-		textbuf_add(&s, " is in use");
-	} else {
-		textbuf_add(&s, ": the pod needs a larger node");
-	}
-	textbuf_add(&s, ", or with a higher --extender-use-cap-");
-	textbuf_add(&s, names->flag);
+	*text = '\0';
+	textbuf_add(text, NODE_REFUSAL_TEXT, "%s %s %.2f+%.2f%s", n->label,
+		    node->estimated ? "requests" : "in use", u->used / n->scale,
+		    u->expected / n->scale, n->unit);
+	if (resource == SCORE_CPU)
+		textbuf_add(text, NODE_REFUSAL_TEXT, " (by %s)",
+			    expected_use_source_name(score_expected(q).source));
+	textbuf_add(text, NODE_REFUSAL_TEXT, " is over %.2f of %.2f: ", l->use_cap[resource],
+		    (double)score_side(node, resource).allocatable / n->scale);
+	if (room > 0)
+		textbuf_add(text, NODE_REFUSAL_TEXT,
+			    "there is room once less than %.2f%s is in use", room / n->scale,
+			    n->unit);
+	else
+		textbuf_add(text, NODE_REFUSAL_TEXT, "the pod needs a larger node");
+	textbuf_add(text, NODE_REFUSAL_TEXT, ", or with a higher --extender-use-cap-%s", n->flag);
 }
 
 static bool is_over_cap(const struct node_limits *l, const struct score_query *q,
@@ -161,24 +145,15 @@ bool node_limits_over_cap(const struct node_limits *l, const struct score_query 
 static void tell_ratio(const struct node_limits *l, enum score_resource resource, double on_node,
 		       double pod, double allocatable, char text[NODE_REFUSAL_TEXT])
 {
-	const struct names *names = &names_of[resource];
-	struct textbuf s;
+	const struct names *n = &names_of[resource];
 
-	textbuf_start(&s, text, NODE_REFUSAL_TEXT);
-	textbuf_add(&s, names->label);
-	textbuf_add(&s, " limits ");
-	add_amount(&s, names, on_node);
-	textbuf_add(&s, "+");
-	add_amount(&s, names, pod);
-	textbuf_add(&s, names->unit);
-	textbuf_add(&s, " are over ");
-	textbuf_add_fixed(&s, l->ratio[resource], 2);
-	textbuf_add(&s, " times ");
-	add_amount(&s, names, allocatable);
-	textbuf_add(&s,
-		    ": lower the pod's limit, where a missing one counts as --unlimited says, or "
-		    "set a higher --extender-limit-ratio-");
-	textbuf_add(&s, names->flag);
+	*text = '\0';
+	textbuf_add(text, NODE_REFUSAL_TEXT,
+		    "%s limits %.2f+%.2f%s are over %.2f times %.2f: lower the pod's limit, where "
+		    "a missing one counts as --unlimited says, or set a higher "
+		    "--extender-limit-ratio-%s",
+		    n->label, on_node / n->scale, pod / n->scale, n->unit, l->ratio[resource],
+		    allocatable / n->scale, n->flag);
 }
 
 static bool is_over_ratio(const struct node_limits *l, const struct score_query *q,

@@ -3,19 +3,34 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "aggregator/policy/arith.h"
 
 enum { DIGITS = 24 }; /* that any number has, with its point */
 
-/*
- * value / 10^decimals. All of the room behind the first digit is copied where there is as much: that
- * takes no call.
- */
-static void add_decimal(struct textbuf *s, uint64_t value, unsigned int decimals)
+_Static_assert(sizeof(long) == sizeof(int64_t), "%ld is PRId64");
+
+struct room {
+	char *text;
+	size_t size, len;
+};
+
+static void add(struct room *r, const char *text, size_t len)
 {
-	char digits[2 * DIGITS] = {0};
+	size_t free = r->size - 1 - r->len;
+
+	len = len < free ? len : free;
+	memcpy(r->text + r->len, text, len);
+	r->len += len;
+}
+
+/* value / 10^decimals */
+static void add_decimal(struct room *r, bool negative, uint64_t value, unsigned int decimals)
+{
+	char digits[DIGITS];
 	size_t at = DIGITS;
 
 	for (unsigned int i = 0; i < decimals; i++, value /= 10)
@@ -26,34 +41,69 @@ static void add_decimal(struct textbuf *s, uint64_t value, unsigned int decimals
 		digits[--at] = (char)('0' + value % 10);
 		value /= 10;
 	} while (value);
-	if (s->size - s->len <= DIGITS) {
-		textbuf_add_bytes(s, digits + at, DIGITS - at);
-		return;
-	}
-	memcpy(s->text + s->len, digits + at, DIGITS);
-	s->len += DIGITS - at;
-	s->text[s->len] = '\0';
+	if (negative)
+		digits[--at] = '-';
+	add(r, digits + at, DIGITS - at);
 }
 
-void textbuf_add_int(struct textbuf *s, int64_t value)
+static void add_whole(struct room *r, int64_t value)
 {
-	if (value < 0)
-		textbuf_add(s, "-");
-	add_decimal(s, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 0);
+	add_decimal(r, value < 0, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 0);
 }
 
-void textbuf_add_fixed(struct textbuf *s, double value, unsigned int decimals)
+static void add_fraction(struct room *r, double value, int decimals)
 {
 	static const double power[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
 	double scaled;
 
-	assert(decimals < sizeof(power) / sizeof(power[0]));
+	assert(decimals >= 0 && decimals <= 9);
 	if (!isfinite(value)) {
-		textbuf_add(s, "?");
+		add(r, "?", 1);
 		return;
 	}
 	scaled = at_most(round_half(fabs(value) * power[decimals]), 1e18);
-	if (value < 0 && scaled > 0)
-		textbuf_add(s, "-");
-	add_decimal(s, (uint64_t)scaled, decimals);
+	add_decimal(r, value < 0 && scaled > 0, (uint64_t)scaled, (unsigned int)decimals);
+}
+
+size_t textbuf_vadd(char *text, size_t size, const char *format, va_list args)
+{
+	struct room r = {text, size, strlen(text)};
+	const char *at, *part;
+	int decimals;
+
+	for (; *(at = strchrnul(format, '%')); format = at + 2) {
+		add(&r, format, (size_t)(at - format));
+		switch (at[1]) {
+		case 's':
+			part = va_arg(args, const char *);
+			add(&r, part, strlen(part));
+			break;
+		case 'l':
+			add_whole(&r, va_arg(args, long));
+			at++;
+			break;
+		case '.':
+			decimals = at[2] == '*' ? va_arg(args, int) : at[2] - '0';
+			add_fraction(&r, va_arg(args, double), decimals);
+			at += 2;
+			break;
+		default:
+			assert(at[1] == '%');
+			add(&r, "%", 1);
+		}
+	}
+	add(&r, format, (size_t)(at - format));
+	text[r.len] = '\0';
+	return r.len;
+}
+
+size_t textbuf_add(char *text, size_t size, const char *format, ...)
+{
+	va_list args;
+	size_t len;
+
+	va_start(args, format);
+	len = textbuf_vadd(text, size, format, args);
+	va_end(args);
+	return len;
 }

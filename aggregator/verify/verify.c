@@ -136,7 +136,7 @@ static void open_case(struct verify_case *c, const cJSON *snapshot)
 		c->move_of[i] = VERIFY_NOWHERE;
 		w->facts[i] =
 			(struct verify_facts){verify_namespace(w->pods[i]),
-					      document_text(verify_controller(w->pods[i]), "uid"),
+					      document_text(document_controller(w->pods[i]), "uid"),
 					      document_first(w->pods[i], ANTI_AFFINITY)};
 	}
 	for (size_t i = p->move_count; i-- > 0;) {
@@ -203,7 +203,7 @@ static void check_complete(const struct verify_case *c)
 
 static bool is_held(const cJSON *object, const char *key)
 {
-	const char *value = verify_annotation(object, key);
+	const char *value = document_annotation(object, key);
 
 	return value && !verify_equal(value, "false");
 }
@@ -211,7 +211,7 @@ static bool is_held(const cJSON *object, const char *key)
 /* NULL: the pod may be evicted. */
 static const char *why_held(const struct verify_case *c, const cJSON *pod)
 {
-	const char *safe = verify_annotation(pod, AUTOSCALER "safe-to-evict");
+	const char *safe = document_annotation(pod, AUTOSCALER "safe-to-evict");
 
 	if (is_held(pod, KARPENTER_HOLD))
 		return "it is annotated " KARPENTER_HOLD;
@@ -219,7 +219,7 @@ static const char *why_held(const struct verify_case *c, const cJSON *pod)
 		return "its annotation " AUTOSCALER "safe-to-evict is not true";
 	if (safe)
 		return NULL;
-	if (!verify_controller(pod))
+	if (!document_controller(pod))
 		return "no controller makes it anew";
 	if (!verify_equal(verify_namespace(pod), "kube-system") ||
 	    c->now - document_time(pod, "metadata.creationTimestamp") > 3600)
@@ -277,7 +277,7 @@ static void move_pod(struct verify_case *c, size_t move)
 
 	if (pod && to >= 0)
 		put_pod(c, c->pod_of[move], to, m);
-	else if (pod && (m->to || (verify_controller(pod) && !verify_has_ended(pod))))
+	else if (pod && (m->to || (document_controller(pod) && !verify_has_ended(pod))))
 		SAY(c, DESTINATION, m, "there is no node %s", m->to ? m->to : "that it goes to");
 }
 

@@ -131,33 +131,15 @@ static inline const char *verify_namespace(const cJSON *object)
 	return verify_text(object, "metadata.namespace");
 }
 
-/* NULL: absent, also below. */
-static inline const char *verify_label(const cJSON *object, const char *key)
-{
-	return cJSON_GetStringValue(verify_get(document_at(object, "metadata.labels"), key));
-}
-
-static inline const char *verify_annotation(const cJSON *object, const char *key)
-{
-	return cJSON_GetStringValue(verify_get(document_at(object, "metadata.annotations"), key));
-}
-
 static inline bool verify_is_deleted(const cJSON *object)
 {
 	return document_text(object, "metadata.deletionTimestamp");
 }
 
-static inline bool verify_is_sidecar(const cJSON *init)
-{
-	return document_is(init, "restartPolicy", "Always");
-}
-
 const cJSON *verify_first_member(const cJSON *object, const char *path);
 double verify_number(const cJSON *object, const char *path, double absent);
 bool verify_contains(const cJSON *object, const char *path, const char *text);
-const cJSON *verify_controller(const cJSON *object); /* its ownerReference, or NULL */
 bool verify_has_ended(const cJSON *pod); /* Succeeded or Failed */
-bool verify_has_condition(const cJSON *object, const char *type); /* it is True */
 bool verify_is_bound_to_node(const cJSON *pod); /* of a DaemonSet, or static */
 /* A drain moves or deletes it: it is not bound to its node, and neither ended nor ends. */
 bool verify_must_leave(const cJSON *pod);
@@ -174,7 +156,6 @@ bool verify_node_selector(const cJSON *selector, const cJSON *node, const char *
 
 /* Whether the invariant holds, from destination to judged; true for others. */
 bool verify_filter(enum verify_invariant i, const struct verify_question *q);
-bool verify_volumes(const struct verify_question *q);
 bool verify_measured(const struct verify_question *q);
 bool verify_use_cap(const struct verify_question *q);
 void verify_read_use(struct verify_case *c, const cJSON *snapshot);

@@ -29,14 +29,6 @@ bool verify_contains(const cJSON *object, const char *path, const char *text)
 	return false;
 }
 
-const cJSON *verify_controller(const cJSON *object)
-{
-	VERIFY_EACH (owner, object, "metadata.ownerReferences")
-		if (document_is_true(owner, "controller"))
-			return owner;
-	return NULL;
-}
-
 bool verify_has_ended(const cJSON *pod)
 {
 	const char *phase = verify_text(pod, "status.phase");
@@ -44,19 +36,13 @@ bool verify_has_ended(const cJSON *pod)
 	return verify_equal(phase, "Succeeded") || verify_equal(phase, "Failed");
 }
 
-bool verify_has_condition(const cJSON *object, const char *type)
-{
-	return document_is(document_find(object, "status.conditions", "type", type), "status",
-			   "True");
-}
-
 bool verify_is_bound_to_node(const cJSON *pod)
 {
-	const cJSON *owner = verify_controller(pod);
+	const cJSON *owner = document_controller(pod);
 
 	return document_is(owner, "kind", "DaemonSet") || document_is(owner, "kind", "Node") ||
-	       verify_annotation(pod, "kubernetes.io/config.mirror") ||
-	       verify_equal(verify_annotation(pod, AUTOSCALER "daemonset-pod"), "true");
+	       document_annotation(pod, "kubernetes.io/config.mirror") ||
+	       verify_equal(document_annotation(pod, AUTOSCALER "daemonset-pod"), "true");
 }
 
 bool verify_must_leave(const cJSON *pod)
@@ -101,7 +87,7 @@ int64_t verify_request(const cJSON *pod, const char *resource)
 	VERIFY_EACH (item, pod, "spec.initContainers") {
 		own = container_request(pod, "status.initContainerStatuses", item, resource);
 		worst = int_max(worst, add_saturating(own, sidecars));
-		if (verify_is_sidecar(item))
+		if (document_is(item, "restartPolicy", "Always"))
 			sidecars = add_saturating(sidecars, own);
 	}
 	running = sidecars;
@@ -146,10 +132,10 @@ static bool expression_holds(const cJSON *expression, const char *value)
 bool verify_selects(const cJSON *selector, const cJSON *object)
 {
 	VERIFY_EACH_MEMBER (item, selector, "matchLabels")
-		if (!verify_equal(item->valuestring, verify_label(object, item->string)))
+		if (!verify_equal(item->valuestring, document_label(object, item->string)))
 			return false;
 	VERIFY_EACH (item, selector, "matchExpressions")
-		if (!expression_holds(item, verify_label(object, verify_text(item, "key"))))
+		if (!expression_holds(item, document_label(object, verify_text(item, "key"))))
 			return false;
 	return cJSON_IsObject(selector);
 }
@@ -171,7 +157,7 @@ static bool node_term_matches(const cJSON *term, const cJSON *node, const char *
 		VERIFY_EACH (value, item, "values")
 			if (!cJSON_IsString(value) || !is_label_value(value->valuestring))
 				return false;
-		if (!expression_holds(item, verify_label(node, verify_text(item, "key"))))
+		if (!expression_holds(item, document_label(node, verify_text(item, "key"))))
 			return false;
 	}
 	VERIFY_EACH (item, term, "matchFields")

@@ -87,8 +87,8 @@ static const char *group_of(const cJSON *pod)
 					    document_text(pod, "spec.workloadRef.name"));
 
 	if (!name)
-		name = verify_label(pod, "scheduling.x-k8s.io/pod-group");
-	return name ? name : verify_label(pod, "pod-group.scheduling.sigs.k8s.io");
+		name = document_label(pod, "scheduling.x-k8s.io/pod-group");
+	return name ? name : document_label(pod, "pod-group.scheduling.sigs.k8s.io");
 }
 
 static bool same_group(const cJSON *a, const cJSON *b)
@@ -168,7 +168,7 @@ static bool uses_budget(const cJSON *budget, const cJSON *pod)
 	    document_is(pod, "status.phase", "Pending"))
 		return false;
 	desired = verify_number(budget, "status.desiredHealthy", 0);
-	return verify_has_condition(pod, "Ready") ||
+	return document_has_condition(pod, "Ready") ||
 	       !(document_is(budget, "spec.unhealthyPodEvictionPolicy", "AlwaysAllow") ||
 		 (desired > 0 && verify_number(budget, "status.currentHealthy", 0) >= desired));
 }
@@ -193,8 +193,8 @@ static struct away count_away(const struct verify_case *c, const cJSON *budget, 
 		a.all++;
 		a.nodes += !a.last || a.last->node != m->node;
 		a.last = m;
-		if (m->step <= (int64_t)c->plan->move_count && verify_has_condition(pod, "Ready") &&
-		    !(c->falls[i] && !budget))
+		if (m->step <= (int64_t)c->plan->move_count &&
+		    document_has_condition(pod, "Ready") && !(c->falls[i] && !budget))
 			steps[c->falls[i] ? 0 : m->step]++;
 	}
 	for (size_t i = 1; i <= c->plan->move_count; i++)
@@ -274,7 +274,7 @@ static void check_owner(const struct verify_case *c, const char *namespace, cons
 		    verify_is_deleted(pod))
 			continue;
 		present++;
-		ready += verify_has_condition(pod, "Ready");
+		ready += document_has_condition(pod, "Ready");
 	}
 	wanted = wanted_by(&c->w, namespace, owner, present);
 	allowed = fmax(1, floor(c->plan->owner_share * wanted));
@@ -291,7 +291,7 @@ static void check_owner(const struct verify_case *c, const char *namespace, cons
 static void check_owners(const struct verify_case *c)
 {
 	for (size_t i = 0; i < c->plan->move_count; i++) {
-		const cJSON *owner = verify_controller(verify_pod_of(c, i));
+		const cJSON *owner = document_controller(verify_pod_of(c, i));
 		const char *uid = document_text(owner, "uid");
 		size_t first = 0;
 
@@ -323,7 +323,7 @@ static const struct verify_move *find_asking(const struct verify_case *c, const 
 	for (size_t i = 0; i < c->plan->move_count; i++) {
 		const cJSON *pod = verify_pod_of(c, i);
 
-		if (verify_controller(pod) && verify_equal(verify_namespace(pod), namespace) &&
+		if (document_controller(pod) && verify_equal(verify_namespace(pod), namespace) &&
 		    asks(pod, resource) > 0)
 			return &c->plan->moves[i];
 	}

@@ -149,7 +149,7 @@ static bool cordon(const struct verify_question *q)
 static bool node_wanted(const cJSON *pod, const cJSON *node)
 {
 	VERIFY_EACH_MEMBER (want, pod, "spec.nodeSelector")
-		if (!verify_equal(want->valuestring, verify_label(node, want->string)))
+		if (!verify_equal(want->valuestring, document_label(node, want->string)))
 			return false;
 	return verify_node_selector(document_at(pod, "spec.affinity.nodeAffinity" REQUIRED), node,
 				    verify_name(node));
@@ -168,9 +168,9 @@ static bool labels_agree(const cJSON *term, const char *keys, bool same, const c
 			 const cJSON *other)
 {
 	VERIFY_EACH (key, term, keys) {
-		const char *own = verify_label(pod, key->valuestring);
+		const char *own = document_label(pod, key->valuestring);
 
-		if (own && verify_equal(own, verify_label(other, key->valuestring)) != same)
+		if (own && verify_equal(own, document_label(other, key->valuestring)) != same)
 			return false;
 	}
 	return true;
@@ -202,7 +202,7 @@ static bool same_domain(const cJSON *term, const cJSON *a, const cJSON *b)
 {
 	const char *key = verify_text(term, "topologyKey");
 
-	return verify_equal(verify_label(a, key), verify_label(b, key));
+	return verify_equal(document_label(a, key), document_label(b, key));
 }
 
 /* Whether a term of the owner's anti-affinity selects the other pod and covers both nodes. */
@@ -250,11 +250,11 @@ static bool affinity(const struct verify_question *q)
 		const char *key = verify_text(term, "topologyKey");
 		bool here = false;
 
-		if (!verify_label(q->node, key))
+		if (!document_label(q->node, key))
 			return REFUSE(q, "affinity: the node has no label %s", key);
 		for (size_t i = 0; i < q->w->pod_count; i++)
 			if (is_there(q, i) && all_terms_select(q, q->w->pods[i])) {
-				anywhere |= verify_label(node_of(q, i), key) != NULL;
+				anywhere |= document_label(node_of(q, i), key) != NULL;
 				here |= same_domain(term, q->node, node_of(q, i));
 			}
 		all &= here;
@@ -277,7 +277,7 @@ static bool counts_as_domain(const struct verify_question *q, const cJSON *const
 	const struct verify_question there = {.pod = q->pod, .node = node};
 
 	VERIFY_EACH (item, q->pod, "spec.topologySpreadConstraints")
-		if (is_hard(item) && !verify_label(node, verify_text(item, "topologyKey")))
+		if (is_hard(item) && !document_label(node, verify_text(item, "topologyKey")))
 			return false;
 	if (verify_equal(document_text_or(constraint, "nodeAffinityPolicy", "Honor"), "Honor") &&
 	    !node_wanted(q->pod, node))
@@ -300,7 +300,7 @@ static bool constraint_selects(const struct verify_question *q, const cJSON *con
 static bool requires_nothing(const struct verify_question *q, const cJSON *constraint)
 {
 	VERIFY_EACH (key, constraint, "matchLabelKeys")
-		if (verify_label(q->pod, key->valuestring))
+		if (document_label(q->pod, key->valuestring))
 			return false;
 	return !verify_first_member(constraint, "labelSelector.matchLabels") &&
 	       !document_first(constraint, "labelSelector.matchExpressions");
@@ -327,7 +327,7 @@ static struct domain *count_domains(const struct verify_question *q, const cJSON
 		    constraint_selects(q, constraint, q->w->pods[i]))
 			of[q->w->where[i]].pods++;
 	for (size_t i = 0; i < q->w->node_count; i++) {
-		const char *value = verify_label(q->w->nodes[i], key);
+		const char *value = document_label(q->w->nodes[i], key);
 
 		if (value && counts_as_domain(q, constraint, i))
 			of[nodes++] = (struct domain){value, of[i].pods};
@@ -345,7 +345,7 @@ static struct domain *count_domains(const struct verify_question *q, const cJSON
 static bool constraint_holds(const struct verify_question *q, const cJSON *constraint)
 {
 	const char *key = verify_text(constraint, "topologyKey");
-	const char *value = verify_label(q->node, key);
+	const char *value = document_label(q->node, key);
 	double most = verify_number(constraint, "maxSkew", 1);
 	int64_t here = constraint_selects(q, constraint, q->pod), least = INT64_MAX;
 	struct domain *of;
@@ -396,7 +396,7 @@ static const cJSON *find_clash(const cJSON *pod, const cJSON *other, const cJSON
 		VERIFY_EACH (one, pod, containers[init])
 			VERIFY_EACH (port, one, "ports")
 				if (verify_number(port, "hostPort", 0) > 0 &&
-				    (!init || verify_is_sidecar(one)) &&
+				    (!init || document_is(one, "restartPolicy", "Always")) &&
 				    (with ? ports_clash(port, with)
 					  : find_clash(other, NULL, port) != NULL))
 					return port;
@@ -441,10 +441,10 @@ static bool zones_allow(const cJSON *volume, const cJSON *node)
 
 	for (int i = 0; i < 4; i++) {
 		const cJSON *set = verify_get(document_at(volume, "metadata.labels"), keys[i]);
-		const char *zone = verify_label(node, keys[i]);
+		const char *zone = document_label(node, keys[i]);
 
 		anywhere &= !zone;
-		zone = zone || i < 2 ? zone : verify_label(node, keys[i - 2]);
+		zone = zone || i < 2 ? zone : document_label(node, keys[i - 2]);
 		all &= !set || (zone && cJSON_IsString(set) && in_zones(set, zone));
 	}
 	return anywhere || all;
@@ -471,7 +471,7 @@ bool verify_bound_allows(const struct verify_question *q, const cJSON *claim)
 bool verify_is_bound(const cJSON *claim)
 {
 	return *verify_text(claim, "spec.volumeName") &&
-	       (verify_annotation(claim, "pv.kubernetes.io/bind-completed") ||
+	       (document_annotation(claim, "pv.kubernetes.io/bind-completed") ||
 		!document_is(claim, "status.phase", "Pending"));
 }
 
@@ -556,9 +556,9 @@ bool verify_is_taken_away(const cJSON *node)
 
 bool verify_is_leaving(const cJSON *node)
 {
-	const char *draining = verify_annotation(node, "evenkeel.io/draining");
+	const char *draining = document_annotation(node, "evenkeel.io/draining");
 
-	return verify_is_taken_away(node) || verify_has_condition(node, "DrainInProgress") ||
+	return verify_is_taken_away(node) || document_has_condition(node, "DrainInProgress") ||
 	       (draining && !verify_equal(draining, "false"));
 }
 
@@ -568,9 +568,9 @@ static bool destination(const struct verify_question *q)
 						 "MaintenancePlanned", "MaintenanceInProgress"};
 
 	for (size_t i = 0; i < sizeof(conditions) / sizeof(conditions[0]); i++)
-		if (verify_has_condition(q->node, conditions[i]))
+		if (document_has_condition(q->node, conditions[i]))
 			return REFUSE(q, "the node has the condition %s", conditions[i]);
-	if (q->c && !verify_has_condition(q->node, "Ready"))
+	if (q->c && !document_has_condition(q->node, "Ready"))
 		return REFUSE(q, "the node is not ready");
 	return (!q->w->removed[q->node_at] && !verify_is_leaving(q->node)) ||
 	       REFUSE(q, "the node is drained by the plan, or in deletion");

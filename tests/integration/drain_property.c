@@ -461,7 +461,7 @@ static int64_t running_request(const cJSON *pod, const char *resource)
 
 	for (item = inits ? inits->child : NULL; item; item = next) {
 		next = item->next;
-		if (!verify_is_sidecar(item))
+		if (!document_is(item, "restartPolicy", "Always"))
 			cJSON_Delete(cJSON_DetachItemViaPointer(inits, item));
 	}
 	amount = verify_request(copy, resource);

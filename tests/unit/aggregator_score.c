@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -465,7 +466,7 @@ static void test_sentence(void **state)
 {
 	static const struct {
 		double value;
-		unsigned int decimals;
+		int decimals;
 		const char *text;
 	} cases[] = {
 		{0, 0, "0"},
@@ -481,22 +482,20 @@ static void test_sentence(void **state)
 		{1e300, 0, "1000000000000000000"},
 		{12345678, 0, "12345678"},
 	};
-	char text[64], small[8];
-	struct textbuf s;
+	char text[64], small[8] = "";
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		textbuf_start(&s, text, sizeof(text));
-		textbuf_add_fixed(&s, cases[i].value, cases[i].decimals);
+		*text = '\0';
+		textbuf_add(text, sizeof(text), "%.*f", cases[i].decimals, cases[i].value);
 		assert_string_equal(text, cases[i].text);
 	}
-	textbuf_start(&s, text, sizeof(text));
-	textbuf_add_int(&s, INT64_MIN);
+	*text = '\0';
+	textbuf_add(text, sizeof(text), "%" PRId64, INT64_MIN);
 	assert_string_equal(text, "-9223372036854775808");
-	textbuf_start(&s, small, sizeof(small));
-	textbuf_add(&s, "12345");
-	textbuf_add_int(&s, 6789);
-	textbuf_add(&s, "more");
+	assert_int_equal(textbuf_add(small, sizeof(small), "%s%" PRId64 "%s", "12345",
+				     (int64_t)6789, "more"),
+			 7);
 	assert_string_equal(small, "1234567");
 }
 

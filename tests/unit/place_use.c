@@ -277,7 +277,7 @@ static double predicted(struct place *p, const char *node)
 {
 	struct place_prediction use;
 
-	assert_true(place_predict(p, place_find_node(p, node), &use));
+	assert_true(place_predict(p, place_find_node(p, node), PLACE_NONE, &use));
 	return use.cpu_milli;
 }
 

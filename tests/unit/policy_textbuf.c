@@ -19,24 +19,17 @@
 enum { ROOM = 96, GUARD = 0x5a };
 
 /* One sentence that has everything, in a text of that size; how long it became. */
-static size_t write_all(char *text, size_t size, int64_t number, double fraction,
-			unsigned int decimals)
+static size_t write_all(char *text, size_t size, int64_t number, double fraction, int decimals)
 {
-	struct textbuf s;
-
-	textbuf_start(&s, text, size);
-	textbuf_add(&s, "a ");
-	textbuf_add_int(&s, number);
-	textbuf_add(&s, " of ");
-	textbuf_add_fixed(&s, fraction, decimals);
-	textbuf_add_bytes(&s, " %, and", 3);
-	return s.len;
+	*text = '\0';
+	textbuf_add(text, size, "a %" PRId64 " of ", number);
+	return textbuf_add(text, size, "%.*f %%%s", decimals, fraction, ",");
 }
 
-static void check(int64_t number, double fraction, unsigned int decimals)
+static void check(int64_t number, double fraction, int decimals)
 {
 	char want[ROOM], text[ROOM + 1];
-	int len = snprintf(want, sizeof(want), "a %" PRId64 " of %.*f %%,", number, (int)decimals,
+	int len = snprintf(want, sizeof(want), "a %" PRId64 " of %.*f %%,", number, decimals,
 			   fraction);
 
 	for (size_t size = 1; size <= ROOM; size++) {
@@ -64,24 +57,18 @@ static void numbers_of_all_lengths_in_texts_of_all_sizes(void **state)
 		check(-number, -0.25, 2);
 		check(number - 1, (double)(number % 1000000) + 0.375, 3);
 	}
-	for (unsigned int decimals = 0; decimals <= 9; decimals++)
+	for (int decimals = 0; decimals <= 9; decimals++)
 		check(7, 3.0 + 0x1p-30, decimals);
 }
 
 static void what_is_no_number_and_what_is_too_large(void **state)
 {
-	char text[ROOM];
-	struct textbuf s;
+	char text[ROOM] = "";
 
 	(void)state;
-	textbuf_start(&s, text, sizeof(text));
-	textbuf_add_fixed(&s, NAN, 1);
-	textbuf_add_fixed(&s, -INFINITY, 1);
-	textbuf_add_fixed(&s, -0.04, 1);
-	textbuf_add(&s, " ");
-	textbuf_add_fixed(&s, 0.25, 1); /* halves go away from zero */
-	textbuf_add(&s, " ");
-	textbuf_add_fixed(&s, -1e300, 9);
+	/* halves go away from zero */
+	textbuf_add(text, sizeof(text), "%.1f%.1f%.1f %.1f %.9f", NAN, (double)-INFINITY, -0.04,
+		    0.25, -1e300);
 	assert_string_equal(text, "??0.0 0.3 -1000000000.000000000");
 }
 

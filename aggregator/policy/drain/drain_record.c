@@ -57,7 +57,7 @@ static void record_destinations(struct drain_run *r, const struct drain_part *pa
 			continue;
 		d->node = place_node_name(r->place, n);
 		d->pods = pods[n];
-		d->predicted = place_predict(r->place, n, &d->after);
+		d->predicted = place_predict(r->place, n, PLACE_NONE, &d->after);
 		at++;
 	}
 	if (count)
@@ -65,7 +65,7 @@ static void record_destinations(struct drain_run *r, const struct drain_part *pa
 	at = 0;
 	for (place_node n = 0; n < r->count; n++)
 		if (pods[n])
-			place_predict(r->place, n, &w->destinations[at++].before);
+			place_predict(r->place, n, PLACE_NONE, &w->destinations[at++].before);
 	free(pods);
 }
 

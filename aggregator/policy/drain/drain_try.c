@@ -229,8 +229,7 @@ static void note_refusal(const struct drain_run *r, const struct drain_case *c, 
 		t->counts.of[PLACE_GONE]--;
 	for (size_t i = 0; i < r->set_count; i++)
 		t->rivals += r->set[i] != self && (!allowed || allowed[r->set[i]]);
-	if (t->counts.of[PLACE_USE_CAP] &&
-	    place_predict_with(r->place, pod, nearest, &t->predicted))
+	if (t->counts.of[PLACE_USE_CAP] && place_predict(r->place, nearest, pod, &t->predicted))
 		t->nearest = place_node_name(r->place, nearest);
 }
 

@@ -139,11 +139,11 @@ struct place_prediction {
 	double cpu_milli, cpu_limit_milli; /* mean + z * sigma or the largest hour */
 	double mem_bytes, mem_limit_bytes; /* working-set maxima or the largest hour */
 };
-/* False: the cap is off or the node is silent. */
-bool place_predict(const struct place *p, place_node n, struct place_prediction *out);
-/* The same with this pod, which is on no node. */
-bool place_predict_with(const struct place *p, place_pod pod, place_node n,
-			struct place_prediction *out);
+/*
+ * With a pod that is on no node, too (PLACE_NONE: none). False: the cap is off or the node is silent.
+ */
+bool place_predict(const struct place *p, place_node n, place_pod pod,
+		   struct place_prediction *out);
 
 /* --- changes */
 

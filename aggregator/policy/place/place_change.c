@@ -7,29 +7,6 @@
 
 #include "aggregator/policy/place/place_internal.h"
 
-static void link_pod(struct place *p, struct place_slot *s, place_node n)
-{
-	place_pod first = p->first[n];
-
-	s->node = n;
-	s->previous = PLACE_NONE;
-	s->next = first;
-	if (first != PLACE_NONE)
-		place_slot(p, first)->previous = s->id;
-	p->first[n] = s->id;
-}
-
-static void unlink_pod(struct place *p, struct place_slot *s)
-{
-	if (s->previous == PLACE_NONE)
-		p->first[s->node] = s->next;
-	else
-		place_slot(p, s->previous)->next = s->next;
-	if (s->next != PLACE_NONE)
-		place_slot(p, s->next)->previous = s->previous;
-	s->node = PLACE_NONE;
-}
-
 static void add(struct place *p, const struct place_slot *s, place_node n, int by)
 {
 	const struct place_shape *shape = place_slot_shape(s);
@@ -50,14 +27,16 @@ static void add(struct place *p, const struct place_slot *s, place_node n, int b
 
 void place_do_put(struct place *p, struct place_slot *s, place_node n)
 {
-	link_pod(p, s, n);
+	s->node = n;
+	DL_PREPEND2(p->first[n], s, previous, next);
 	add(p, s, n, 1);
 }
 
 void place_do_take(struct place *p, struct place_slot *s)
 {
 	add(p, s, s->node, -1);
-	unlink_pod(p, s);
+	DL_DELETE2(p->first[s->node], s, previous, next);
+	s->node = PLACE_NONE;
 }
 
 static void note(struct place *p, enum place_change what, uint32_t id, place_node node, bool before)

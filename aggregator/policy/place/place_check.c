@@ -10,15 +10,19 @@ static bool is_backed(const struct place *p, place_node n, uint32_t dim)
 	return !p->available[(size_t)n * p->dim_room + dim] && place_devices_back(p, dim);
 }
 
-static bool has_room(const struct place *p, const struct place_shape *shape, place_node n)
+/* Whether the node, or the empty node, has enough of all that is requested. */
+static bool has_room(const struct place *p, const struct place_shape *shape, place_node n,
+		     bool empty)
 {
-	if (place_free_of(p, n, RESOURCE_PODS) < 1)
-		return false;
-	for (uint32_t i = 0; i < shape->count; i++)
-		if (shape->of[i].amount > place_free_of(p, n, shape->of[i].dim) &&
-		    !is_backed(p, n, shape->of[i].dim))
+	for (uint32_t i = 0; i < shape->count; i++) {
+		uint32_t dim = shape->of[i].dim;
+		int64_t room = empty ? p->available[(size_t)n * p->dim_room + dim]
+				     : place_free_of(p, n, dim);
+
+		if (shape->of[i].amount > room && !is_backed(p, n, dim))
 			return false;
-	return true;
+	}
+	return empty || place_free_of(p, n, RESOURCE_PODS) >= 1;
 }
 
 uint32_t place_check_backed(const struct place *p, const struct place_slot *s, place_node n)
@@ -53,14 +57,7 @@ bool place_lacks(const struct place *p, place_pod pod, place_node n, const char 
 
 bool place_could_hold(const struct place *p, place_pod pod, place_node n)
 {
-	const struct place_shape *shape = place_slot_shape(place_slot(p, pod));
-
-	for (uint32_t i = 0; i < shape->count; i++)
-		if (shape->of[i].amount >
-			    p->available[(size_t)n * p->dim_room + shape->of[i].dim] &&
-		    !is_backed(p, n, shape->of[i].dim))
-			return false;
-	return true;
+	return has_room(p, place_slot_shape(place_slot(p, pod)), n, true);
 }
 
 /* The count of the node's domain; 0 without a domain. */
@@ -140,14 +137,14 @@ const struct place_slot *place_check_ports(const struct place *p, const struct p
 {
 	if (!c->ports.count)
 		return NULL;
-	for (place_pod at = p->first[n]; at != PLACE_NONE; at = place_slot(p, at)->next) {
-		const struct place_class *there = place_slot(p, at)->class;
+	for (const struct place_slot *s = p->first[n]; s; s = s->next) {
+		const struct place_class *there = s->class;
 
 		for (uint32_t i = 0; i < there->ports.count; i++)
 			for (uint32_t k = 0; k < c->ports.count; k++)
 				if (ports_overlap(&there->ports.of[i], &c->ports.of[k])) {
 					*port = &c->ports.of[k];
-					return place_slot(p, at);
+					return s;
 				}
 	}
 	return NULL;
@@ -179,11 +176,11 @@ static enum place_filter check_use(const struct place *p, const struct place_slo
 {
 	if (!p->cap)
 		return PLACE_FITS;
-	if (p->silent[n])
+	if (p->nodes[n].silent)
 		return PLACE_SILENT;
 	if (!place_use_fits(p, n, &s->use, NULL))
 		return PLACE_USE_CAP;
-	return p->contention[n] > p->options.cap.contention ? PLACE_SILENT : PLACE_FITS;
+	return p->nodes[n].contention > p->options.cap.contention ? PLACE_SILENT : PLACE_FITS;
 }
 
 enum place_filter place_check_admission(const struct place *p, const struct place_slot *s,
@@ -195,8 +192,8 @@ enum place_filter place_check_admission(const struct place *p, const struct plac
 		return f;
 	if (s->bound_to && strcmp(s->bound_to, place_node_name(p, n)) != 0)
 		return PLACE_NODE_AFFINITY;
-	return p->cordoned[n] && !s->class->rules->tolerates_cordon ? PLACE_UNSCHEDULABLE
-								    : PLACE_FITS;
+	return p->nodes[n].cordoned && !s->class->rules->tolerates_cordon ? PLACE_UNSCHEDULABLE
+									  : PLACE_FITS;
 }
 
 bool place_admits(struct place *p, place_pod pod, place_node n)
@@ -240,7 +237,7 @@ enum place_filter place_check(struct place *p, place_pod pod, place_node n)
 
 	if (p->gone[n])
 		return PLACE_GONE;
-	if (!has_room(p, place_slot_shape(s), n))
+	if (!has_room(p, place_slot_shape(s), n, false))
 		return PLACE_FIT;
 	f = place_check_admission(p, s, n);
 	if (f == PLACE_FITS)

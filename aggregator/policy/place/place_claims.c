@@ -47,7 +47,7 @@ static bool read_modes(const cJSON *spec, unsigned int *out)
 	const cJSON *list = object_json_find(spec, "accessModes");
 
 	*out = 0;
-	for (const cJSON *m = place_first(list); m; m = m->next) {
+	for (const cJSON *m = object_json_first(list); m; m = m->next) {
 		unsigned int i = 0;
 
 		while (i < 4 && !(cJSON_IsString(m) && strcmp(m->valuestring, names[i]) == 0))
@@ -399,13 +399,7 @@ static void forget(struct place_claim *claim)
 
 static const struct object *object_of(const struct view *v, const struct place_claim *claim)
 {
-	const char *slash = strchr(claim->key, '/');
-	char *namespace = mem_strndup(claim->key, (size_t)(slash - claim->key));
-	const struct object *o =
-		place_find_object(v, OBJECT_PERSISTENT_VOLUME_CLAIM, namespace, slash + 1);
-
-	free(namespace);
-	return o;
+	return place_find_by_key(v, OBJECT_PERSISTENT_VOLUME_CLAIM, claim->key);
 }
 
 static void resolve(struct place *p, struct place_claim *claim)

@@ -179,7 +179,7 @@ static void read_ports(struct place_class *c, const cJSON *spec, const char *key
 {
 	size_t at = 0;
 
-	for (const cJSON *one = place_first(object_json_find(spec, key)); one;
+	for (const cJSON *one = object_json_first(object_json_find(spec, key)); one;
 	     one = one->next, at++) {
 		const char *restart = cJSON_GetStringValue(object_json_find(one, "restartPolicy"));
 		char where[48];
@@ -187,7 +187,7 @@ static void read_ports(struct place_class *c, const cJSON *spec, const char *key
 		if (init && (!restart || strcmp(restart, "Always") != 0))
 			continue;
 		snprintf(where, sizeof(where), "spec.%s[%zu].ports", key, at);
-		for (const cJSON *port = place_first(object_json_find(one, "ports")); port;
+		for (const cJSON *port = object_json_first(object_json_find(one, "ports")); port;
 		     port = port->next)
 			read_port(c, port, where);
 	}
@@ -225,7 +225,6 @@ static struct place_class *new_class(struct place *p, const struct kube_pod *pod
 	c->id = p->classes.count;
 	c->in = place_namespace_intern(p, pod->object.namespace);
 	c->namespace = c->in->name;
-	c->first = PLACE_NONE;
 	place_shape_read(p, &c->template->sums.requests, &c->shape);
 	if (!spec)
 		place_note(&c->unknown, "spec: cannot be read");
@@ -261,7 +260,7 @@ void place_class_forget(struct place *p)
 {
 	struct place_class *c = p->classes.of[--p->classes.count], *head;
 
-	assert(c->first == PLACE_NONE);
+	assert(!c->first);
 	HASH_FIND_PTR(p->by_template, &c->template, head);
 	assert(head);
 	if (head == c)
@@ -276,30 +275,15 @@ void place_class_forget(struct place *p)
 	place_class_free(c);
 }
 
-static void leave(struct place *p, struct place_slot *s)
-{
-	if (s->previous_of_class == PLACE_NONE)
-		s->class->first = s->next_of_class;
-	else
-		place_slot(p, s->previous_of_class)->next_of_class = s->next_of_class;
-	if (s->next_of_class != PLACE_NONE)
-		place_slot(p, s->next_of_class)->previous_of_class = s->previous_of_class;
-}
-
-void place_class_join(struct place *p, struct place_slot *s, struct place_class *c)
+void place_class_join(struct place_slot *s, struct place_class *c)
 {
 	if (s->class == c)
 		return;
 	if (s->class)
-		leave(p, s);
+		DL_DELETE2(s->class->first, s, previous_of_class, next_of_class);
 	s->class = c;
-	if (!c)
-		return;
-	s->previous_of_class = PLACE_NONE;
-	s->next_of_class = c->first;
-	if (c->first != PLACE_NONE)
-		place_slot(p, c->first)->previous_of_class = s->id;
-	c->first = s->id;
+	if (c)
+		DL_PREPEND2(c->first, s, previous_of_class, next_of_class);
 }
 
 void place_class_free(struct place_class *c)

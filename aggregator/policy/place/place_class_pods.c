@@ -107,7 +107,7 @@ static void read_label_keys(struct reading *r, const cJSON *json, const char *me
 
 	if (list && !cJSON_IsArray(list))
 		note(r, member, "must be a list of strings");
-	for (const cJSON *key = place_first(list); key; key = key->next) {
+	for (const cJSON *key = object_json_first(list); key; key = key->next) {
 		const char *value = cJSON_IsString(key)
 					    ? labels_find(&r->c->template->labels, key->valuestring)
 					    : NULL;
@@ -165,7 +165,7 @@ static void read_namespaces(struct reading *r, const cJSON *json)
 
 	if (list && !cJSON_IsArray(list))
 		note(r, "namespaces", "must be a list of strings");
-	for (const cJSON *n = place_first(list); n; n = n->next) {
+	for (const cJSON *n = object_json_first(list); n; n = n->next) {
 		if (!cJSON_IsString(n)) {
 			note(r, "namespaces", "must be a list of strings");
 			continue;

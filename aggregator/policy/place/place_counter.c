@@ -15,23 +15,38 @@
 
 /* --- topology keys */
 
-void place_key_label(struct place *p, struct place_key *k, place_node n)
+uint32_t place_text_intern(struct place_text **table, const char *text, uint32_t *count)
+{
+	struct place_text *t;
+
+	HASH_FIND_STR(*table, text, t);
+	if (!t) {
+		t = mem_zalloc(1, sizeof(*t));
+		t->text = mem_strdup(text);
+		t->id = (*count)++;
+		HASH_ADD_KEYPTR(hh, *table, t->text, strlen(t->text), t);
+	}
+	return t->id;
+}
+
+void place_texts_free(struct place_text **table, uint32_t *count)
+{
+	struct place_text *t, *next;
+
+	HASH_RELEASE (*table, t, next) {
+		free(t->text);
+		free(t);
+	}
+	*count = 0;
+}
+
+static void label_key(const struct place *p, struct place_key *k, place_node n)
 {
 	const struct kube_node *node = p->nodes[n].object;
 	const char *value = node ? labels_find(&node->labels, k->name) : NULL;
-	struct place_domain *d;
 
-	k->domain_of[n] = PLACE_NONE;
-	if (!value)
-		return;
-	HASH_FIND_STR(k->domains, value, d);
-	if (!d) {
-		d = mem_zalloc(1, sizeof(*d));
-		d->value = mem_strdup(value);
-		d->id = k->domain_count++;
-		HASH_ADD_KEYPTR(hh, k->domains, d->value, strlen(d->value), d);
-	}
-	k->domain_of[n] = d->id;
+	k->domain_of[n] =
+		value ? place_text_intern(&k->domains, value, &k->domain_count) : PLACE_NONE;
 }
 
 uint32_t place_key_intern(struct place *p, const char *name)
@@ -44,19 +59,14 @@ uint32_t place_key_intern(struct place *p, const char *name)
 	k.name = mem_strdup(name);
 	k.domain_of = mem_zalloc((size_t)p->node_count + 1, sizeof(*k.domain_of));
 	for (place_node n = 0; n < p->node_count; n++)
-		place_key_label(p, &k, n);
+		label_key(p, &k, n);
 	PLACE_LIST_ADD(&p->keys, k);
 	return p->keys.count - 1;
 }
 
 static void free_key(struct place_key *k)
 {
-	struct place_domain *d, *next;
-
-	HASH_RELEASE (k->domains, d, next) {
-		free(d->value);
-		free(d);
-	}
+	place_texts_free(&k->domains, &k->domain_count);
 	free(k->domain_of);
 	free(k->name);
 }
@@ -193,7 +203,7 @@ void place_unlabel_node(struct place *p, place_node n)
 void place_label_node(struct place *p, place_node n)
 {
 	for (uint32_t k = 0; k < p->keys.count; k++)
-		place_key_label(p, &p->keys.of[k], n);
+		label_key(p, &p->keys.of[k], n);
 	for (struct place_eligible *e = p->eligibles; e; e = e->hh.next)
 		if (is_eligible(p, e, n))
 			admit(p, e, n);
@@ -345,63 +355,22 @@ void place_count_pod(struct place *p, const struct place_slot *s, place_node n, 
 		count_in(p, &p->counters.of[s->class->counted.of[i]], s, n, by);
 }
 
-/* --- ghosts: drained nodes, which spread with nodeTaintsPolicy Honor does not count */
+/*
+ * --- ghosts: drained nodes, which spread with nodeTaintsPolicy Honor does not count. Their pods
+ * leave before the node, so that a domain without nodes has no pods.
+ */
 
 static bool sees_ghosts(const struct place_eligible *e)
 {
 	return !e->taints || e->taints->tolerates_cordon;
 }
 
-/* Whether the domain has no other eligible node. */
-static bool is_last(const struct place *p, const struct place_eligible *e, uint32_t key,
-		    place_node n)
-{
-	const uint32_t *domain_of = p->keys.of[key].domain_of;
-
-	for (place_node i = 0; i < p->node_count; i++)
-		if (i != n && e->of[i] && domain_of[i] == domain_of[n])
-			return false;
-	return true;
-}
-
-/* Adds or removes a domain with its count. */
-static void step_domain(struct place_counter *c, uint32_t domain, int by)
-{
-	uint32_t count = place_tally_get(&c->count, domain);
-
-	c->domains += (uint32_t)by;
-	c->at[count] += (uint32_t)by;
-	if (by > 0 && (c->domains == 1 || count < c->min))
-		c->min = count;
-	while (c->domains && !c->at[c->min])
-		c->min++;
-	if (!c->domains)
-		c->min = 0;
-}
-
 static void count_node(struct place *p, const struct place_eligible *e, place_node n, int by)
 {
-	for (place_pod pod = p->first[n]; pod != PLACE_NONE; pod = place_slot(p, pod)->next) {
-		const struct place_slot *s = place_slot(p, pod);
-
+	for (const struct place_slot *s = p->first[n]; s; s = s->next)
 		for (uint32_t i = 0; i < s->class->counted.count; i++)
 			if (p->counters.of[s->class->counted.of[i]].eligible == e)
 				count_in(p, &p->counters.of[s->class->counted.of[i]], s, n, by);
-	}
-}
-
-static void step_domains(struct place *p, struct place_eligible *e, place_node n, int by)
-{
-	for (uint32_t i = 0; i < e->keys.count; i++) {
-		uint32_t key = e->keys.of[i];
-
-		if (!is_last(p, e, key, n))
-			continue;
-		e->domains.of[i] += (uint32_t)by;
-		for (uint32_t k = 0; k < p->counters.count; k++)
-			if (p->counters.of[k].eligible == e && p->counters.of[k].key == key)
-				step_domain(&p->counters.of[k], p->keys.of[key].domain_of[n], by);
-	}
 }
 
 bool place_ghost_leave(struct place *p, place_node n)
@@ -412,8 +381,7 @@ bool place_ghost_leave(struct place *p, place_node n)
 		if (sees_ghosts(e) || !e->of[n])
 			continue;
 		count_node(p, e, n, -1);
-		e->of[n] = false;
-		step_domains(p, e, n, -1);
+		dismiss(p, e, n);
 		left = true;
 	}
 	return left;
@@ -424,20 +392,16 @@ void place_ghost_return(struct place *p, place_node n)
 	for (struct place_eligible *e = p->eligibles; e; e = e->hh.next) {
 		if (sees_ghosts(e) || e->of[n] || !is_eligible(p, e, n))
 			continue;
-		step_domains(p, e, n, 1);
-		e->of[n] = true;
+		admit(p, e, n);
 		count_node(p, e, n, 1);
 	}
 }
 
 void place_count_class(struct place *p, const struct place_class *c, uint32_t counter)
 {
-	for (place_pod at = c->first; at != PLACE_NONE; at = place_slot(p, at)->next_of_class) {
-		const struct place_slot *s = place_slot(p, at);
-
+	for (const struct place_slot *s = c->first; s; s = s->next_of_class)
 		if (s->node != PLACE_NONE)
 			count_in(p, &p->counters.of[counter], s, s->node, 1);
-	}
 }
 
 void place_counters_free(struct place *p)

@@ -40,7 +40,7 @@ static const char *judge_device(const cJSON *device)
 	free(note);
 	if (!known)
 		return place_unjudged_members;
-	for (const cJSON *t = place_first(object_json_find(device, "taints")); t; t = t->next)
+	for (const cJSON *t = object_json_first(object_json_find(device, "taints")); t; t = t->next)
 		if (!object_json_is(t, "effect", "None"))
 			return "has a taint";
 	return NULL;
@@ -90,7 +90,7 @@ static void read_slice(struct place *p, const struct object *o)
 
 	read_nodes(&s, spec);
 	PLACE_LIST_ADD(&p->dra.slice, s);
-	for (const cJSON *d = place_first(object_json_find(spec, "devices")); d; d = d->next)
+	for (const cJSON *d = object_json_first(object_json_find(spec, "devices")); d; d = d->next)
 		read_device(p, p->dra.slice.count - 1, d);
 	cJSON_Delete(tree);
 }

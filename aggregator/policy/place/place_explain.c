@@ -52,7 +52,7 @@ static void tell_fit(struct place *p, const struct place_slot *s, place_node n, 
 static void tell_taint(struct place *p, const struct place_slot *s, place_node n,
 		       struct error *error)
 {
-	const struct place_taint *t = place_rules_untolerated(p, s->class->rules, n);
+	const struct taint *t = place_rules_untolerated(p, s->class->rules, n);
 
 	if (t)
 		error_set(error, "taint %.120s=%.120s:%s is not tolerated", t->key, t->value,
@@ -213,7 +213,7 @@ static void tell_silent(struct place *p, const struct place_slot *s, place_node 
 			struct error *error)
 {
 	(void)s;
-	if (p->silent[n])
+	if (p->nodes[n].silent)
 		error_set(error, "the node's real use is not known (%s)",
 			  freshness_name(node_stats_freshness(p->nodes[n].view->stats,
 							      p->options.now_ns)));
@@ -221,7 +221,7 @@ static void tell_silent(struct place *p, const struct place_slot *s, place_node 
 		error_set(error,
 			  "the node's pods wait %.1f %% of the time, and more than %.1f %% "
 			  "is too much",
-			  100 * p->contention[n], 100 * p->options.cap.contention);
+			  100 * p->nodes[n].contention, 100 * p->options.cap.contention);
 }
 
 /* The first term that no node can match; NULL: none. */

@@ -33,14 +33,14 @@ static bool same_labels(const struct labels *a, const struct labels *b)
 	return true;
 }
 
-static bool same_taints(const struct place_node_info *a, const struct place_node_info *b)
+static bool same_taints(const struct taints *a, const struct taints *b)
 {
-	if (a->taints.count != b->taints.count || a->hidden_taints != b->hidden_taints)
+	if (a->count != b->count || a->unreadable != b->unreadable)
 		return false;
-	for (uint32_t i = 0; i < a->taints.count; i++)
-		if (strcmp(a->taints.of[i].key, b->taints.of[i].key) != 0 ||
-		    strcmp(a->taints.of[i].value, b->taints.of[i].value) != 0 ||
-		    strcmp(a->taints.of[i].effect, b->taints.of[i].effect) != 0)
+	for (size_t i = 0; i < a->count; i++)
+		if (strcmp(a->of[i].key, b->of[i].key) != 0 ||
+		    strcmp(a->of[i].value, b->of[i].value) != 0 ||
+		    strcmp(a->of[i].effect, b->of[i].effect) != 0)
 			return false;
 	return true;
 }
@@ -51,7 +51,8 @@ static bool same_place(const struct place_node_info *a, const struct place_node_
 	return a->view &&
 	       (a->object == b->object ||
 		(a->object && b->object && same_labels(&a->object->labels, &b->object->labels) &&
-		 same_taints(a, b) && a->object->features == b->object->features));
+		 same_taints(&a->object->taints, &b->object->taints) &&
+		 a->object->features == b->object->features));
 }
 
 /* Namespaces of all classes, if some selector reads their labels. */
@@ -125,9 +126,9 @@ static void undo_all(struct place *p)
 
 static void leave_node(struct place *p, place_node n)
 {
-	while (p->first[n] != PLACE_NONE) {
-		struct place_slot *s = place_slot(p, p->first[n]);
+	struct place_slot *s;
 
+	while ((s = p->first[n]) != NULL) {
 		place_do_take(p, s);
 		s->seen = false;
 		s->home = PLACE_NONE;
@@ -163,7 +164,6 @@ static place_node *map_nodes(struct place *p, const struct view *v)
 			continue;
 		leave_node(p, n);
 		place_unlabel_node(p, n);
-		place_node_info_fini(&p->nodes[n]);
 	}
 	return to;
 }
@@ -190,13 +190,8 @@ static void move_arrays(struct place *p, const struct move *m)
 {
 	p->nodes = moved(p->nodes, sizeof(*p->nodes), 0, m);
 	p->gone = moved(p->gone, sizeof(*p->gone), 0, m);
-	p->cordoned = moved(p->cordoned, sizeof(*p->cordoned), 0, m);
-	p->node_class = moved(p->node_class, sizeof(*p->node_class), 0, m);
-	p->first = moved(p->first, sizeof(*p->first), 0xff, m);
-	p->silent = moved(p->silent, sizeof(*p->silent), 0, m);
-	p->contention = moved(p->contention, sizeof(*p->contention), 0, m);
+	p->first = moved(p->first, sizeof(*p->first), 0, m);
 	p->use = moved(p->use, sizeof(*p->use), 0, m);
-	p->rest = moved(p->rest, sizeof(*p->rest), 0, m);
 	p->available = moved(p->available, p->dim_room * sizeof(*p->available), 0, m);
 	p->used = moved(p->used, p->dim_room * sizeof(*p->used), 0, m);
 	for (uint32_t k = 0; k < p->keys.count; k++)
@@ -212,12 +207,9 @@ static void move_nodes(struct place *p, const struct view *v)
 
 	move_arrays(p, &m);
 	p->node_count = m.now;
-	for (place_node n = 0; n < p->node_count; n++) {
-		for (place_pod at = p->first[n]; at != PLACE_NONE; at = place_slot(p, at)->next) {
-			place_slot(p, at)->node = n;
-			place_slot(p, at)->home = n;
-		}
-	}
+	for (place_node n = 0; n < p->node_count; n++)
+		for (struct place_slot *s = p->first[n]; s; s = s->next)
+			s->node = s->home = n;
 	place_trees_free(p);
 	p->dra.nodes = NULL; /* devices have nodes by number */
 	free(to);
@@ -233,8 +225,7 @@ static void measure_again(struct place *p, place_node n)
 
 	place_use_of_node(p, n);
 	place_trees_touch(p, n);
-	for (place_pod at = p->first[n]; at != PLACE_NONE; at = place_slot(p, at)->next) {
-		struct place_slot *s = place_slot(p, at);
+	for (struct place_slot *s = p->first[n]; s; s = s->next) {
 		const struct view_pod *vp = NULL;
 
 		for (size_t i = 0; !vp && i < v->pod_count; i++) {
@@ -261,7 +252,7 @@ static void change_node(struct place *p, place_node n, const struct view_node *v
 	same = same_place(&p->nodes[n], &next);
 	if (!same)
 		place_unlabel_node(p, n);
-	place_node_info_fini(&p->nodes[n]);
+	next.node_class = p->nodes[n].node_class;
 	p->nodes[n] = next;
 	if (same)
 		return;

@@ -26,6 +26,9 @@
 
 #include <cjson/cJSON.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
 
 #include "aggregator/model/object_json.h"
 #include "aggregator/policy/place/place.h"
@@ -60,11 +63,6 @@ struct place_shape {
 };
 
 /* --- labels and taints */
-
-struct place_taint {
-	const char *key, *value; /* borrowed from the node's tree */
-	const char *effect;
-};
 
 enum place_toleration_operator {
 	PLACE_TOLERATES_EQUAL,
@@ -160,9 +158,10 @@ struct place_namespace {
 	bool has_labels, bad_labels;
 };
 
-struct place_domain {
+/* A text with the number that it got as the first one of its table. */
+struct place_text {
 	UT_hash_handle hh;
-	char *value; /* owned; key */
+	char *text; /* owned; key */
 	uint32_t id;
 };
 
@@ -170,7 +169,7 @@ struct place_domain {
 struct place_key {
 	char *name; /* owned */
 	uint32_t *domain_of; /* by node; PLACE_NONE: the node has no such label */
-	struct place_domain *domains; /* owned */
+	struct place_text *domains; /* owned */
 	uint32_t domain_count;
 };
 
@@ -287,7 +286,7 @@ struct place_class {
 	uint32_t id;
 	struct place_namespace *in;
 	const char *namespace; /* its name */
-	place_pod first; /* of its pods */
+	struct place_slot *first; /* of its pods */
 	struct place_rules *rules;
 	struct place_shape shape;
 	char *unknown; /* owned; NULL: all can be judged */
@@ -345,8 +344,8 @@ struct place_slot {
 	/* devices of its own claims; offset in place_dra.held; PLACE_NONE. In the view; now */
 	uint32_t home_holding, holding;
 	uint32_t claim; /* the first of its own claims in the view; PLACE_NONE */
-	place_pod next, previous; /* neighbours on the node */
-	place_pod next_of_class, previous_of_class;
+	struct place_slot *next, *previous; /* on the node */
+	struct place_slot *next_of_class, *previous_of_class;
 	bool leaving; /* in deletion */
 	bool seen; /* by the running update */
 	bool moved; /* in place.moved */
@@ -355,10 +354,13 @@ struct place_slot {
 struct place_node_info {
 	const struct view_node *view; /* of the held view */
 	const struct kube_node *object; /* NULL: no destination */
-	cJSON *tree; /* owned; of taints; NULL: none */
-	PLACE_LIST(struct place_taint) taints;
 	bool hidden_taints; /* they cannot be read */
 	bool leaving; /* in deletion, or NODE_ENDING */
+	bool cordoned;
+	bool silent; /* under the cap */
+	double contention;
+	struct place_rest rest;
+	uint32_t node_class;
 };
 
 enum place_change {
@@ -419,17 +421,12 @@ struct place {
 	uint32_t node_count;
 	struct place_node_info *nodes;
 	bool *gone; /* by node; changes are logged */
-	bool *cordoned; /* by node */
 	int64_t *available; /* node * dims + dim */
 	place_sum *used; /* likewise */
-	uint32_t *node_class; /* by node */
-	place_pod *first; /* pod on the node */
-	bool *silent; /* under the cap */
-	double *contention;
+	struct place_slot **first; /* pod on the node */
 	struct place_node_use *use;
-	struct place_rest *rest; /* by node */
 	uint32_t node_class_count;
-	struct place_node_class *node_classes;
+	struct place_text *node_classes;
 	PLACE_LIST(char *) label_keys; /* owned: of labels that node classes are made of */
 	uint32_t keys_classified; /* of them, those in the present node classes */
 
@@ -482,10 +479,16 @@ static inline const struct object *place_find_object(const struct view *v, enum 
 	return v->cluster ? cluster_find(v->cluster, kind, namespace, name) : NULL;
 }
 
-/* The first element of a list, if it is one. */
-static inline const cJSON *place_first(const cJSON *list)
+/* By "namespace/name". */
+static inline const struct object *place_find_by_key(const struct view *v, enum object_kind kind,
+						     const char *key)
 {
-	return list && cJSON_IsArray(list) ? list->child : NULL;
+	const char *slash = strchr(key, '/');
+	char *namespace = mem_strndup(key, (size_t)(slash - key));
+	const struct object *o = place_find_object(v, kind, namespace, slash + 1);
+
+	free(namespace);
+	return o;
 }
 
 static inline struct place_slot *place_slot(const struct place *p, place_pod pod)
@@ -517,14 +520,13 @@ bool place_rules_select(const struct place *p, const struct place_rules *r, plac
 /* Required features that the node does not declare. */
 declared_features place_rules_missing(const struct place *p, const struct place_rules *r,
 				      place_node n);
-const struct place_taint *place_rules_untolerated(const struct place *p,
-						  const struct place_rules *r, place_node n);
-void place_node_read_taints(struct place_node_info *n);
+const struct taint *place_rules_untolerated(const struct place *p, const struct place_rules *r,
+					    place_node n);
+void place_node_info_read(const struct view_node *v, struct place_node_info *out);
 /* Frees the newest, which has no users. */
 void place_rules_forget(struct place *p);
 /* After labels or taints of the node changed. */
 void place_classify_node(struct place *p, place_node n);
-void place_node_classes_free(struct place *p);
 /* Rebuilds node classes if a key was added; makes room for verdicts. */
 void place_classify_nodes(struct place *p, bool anew);
 
@@ -535,7 +537,7 @@ void place_class_free(struct place_class *c);
 /* Frees the newest, which has no pods. */
 void place_class_forget(struct place *p);
 /* Moves the pod to the class; NULL: to none. */
-void place_class_join(struct place *p, struct place_slot *s, struct place_class *c);
+void place_class_join(struct place_slot *s, struct place_class *c);
 /* Of new resources, a hypothetical pod adds only the first: every node refuses it. */
 void place_shape_read(struct place *p, const struct resources *r, struct place_shape *out);
 uint32_t place_dim(struct place *p, const char *name);
@@ -553,8 +555,10 @@ bool place_only_members(const cJSON *object, const char *const *names, char **no
 
 /* --- place_counter.c */
 
+/* The id of the text; a new one is *count, which grows. */
+uint32_t place_text_intern(struct place_text **table, const char *text, uint32_t *count);
+void place_texts_free(struct place_text **table, uint32_t *count);
 uint32_t place_key_intern(struct place *p, const char *name);
-void place_key_label(struct place *p, struct place_key *k, place_node n);
 uint32_t place_counter_intern(struct place *p, enum place_counted kind, struct place_group *g,
 			      uint32_t key, struct place_eligible *e);
 /* Takes ownership; returns the interned group. */
@@ -663,8 +667,6 @@ double place_share(const struct place *p, place_node n);
 /* Of reading a view; stays true. */
 bool place_is_out_of_time(struct place *p);
 
-void place_node_info_read(const struct view_node *v, struct place_node_info *out);
-void place_node_info_fini(struct place_node_info *n);
 bool place_cap_of(const struct place_options *o, const struct view *v);
 /* Loads the node without its pods. */
 void place_load_node(struct place *p, place_node n);

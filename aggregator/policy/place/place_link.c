@@ -240,57 +240,25 @@ static void tell_class(struct place *p, struct place_class *c, const struct plac
 	}
 }
 
-struct groups {
-	PLACE_LIST(const struct place_group *) list;
-};
-
-/* Whether the counter is the first new one of its group. */
-static bool is_first_new(const struct place_group *g, uint32_t counter, uint32_t from)
-{
-	for (uint32_t i = 0; i < g->counters.count; i++)
-		if (g->counters.of[i] >= from)
-			return g->counters.of[i] == counter;
-	return false;
-}
-
-/* Classes of a namespace are in the order of their ids. */
-static void tell_namespace(struct place *p, const struct place_group *g, uint32_t from)
-{
-	for (uint32_t i = 0; i < g->in->classes.count; i++) {
-		struct place_class *c = g->in->classes.of[i];
-
-		if (c->id >= p->linked_classes)
-			break;
-		tell_class(p, c, g, from);
-	}
-}
-
 static void link_counters(struct place *p, uint32_t from)
 {
-	struct groups wide = {0};
+	for (const struct place_group *g = p->groups; g; g = g->hh.next) {
+		bool all = g->in == &p->everywhere;
+		struct place_class *const *of = all ? p->classes.of : g->in->classes.of;
+		uint32_t count = all ? p->classes.count : g->in->classes.count;
 
-	for (uint32_t k = from; k < p->counters.count; k++) {
-		const struct place_group *g = p->counters.of[k].group;
-
-		if (!is_first_new(g, k, from))
-			continue;
-		if (g->in != &p->everywhere)
-			tell_namespace(p, g, from);
-		else
-			/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
-			PLACE_LIST_ADD(&wide.list, g);
+		if (!g->counters.count || g->counters.of[g->counters.count - 1] < from)
+			continue; /* none of its counters is new */
+		for (uint32_t i = 0; i < count && of[i]->id < p->linked_classes; i++)
+			tell_class(p, of[i], g, from);
 	}
-	for (uint32_t c = 0; wide.list.count && c < p->linked_classes; c++)
-		for (uint32_t i = 0; i < wide.list.count; i++)
-			tell_class(p, p->classes.of[c], wide.list.of[i], from);
-	free(wide.list.of);
 }
 
 void place_link(struct place *p)
 {
 	struct buf label = BUF_INIT;
 
-	if (p->linked_classes)
+	if (p->linked_classes && p->linked_counters < p->counters.count)
 		link_counters(p, p->linked_counters);
 	for (uint32_t c = p->linked_classes; c < p->classes.count && !place_is_out_of_time(p);
 	     c++) {

@@ -18,19 +18,6 @@ void place_options_default(struct place_options *o)
 
 /* --- nodes */
 
-void place_node_info_fini(struct place_node_info *n)
-{
-	cJSON_Delete(n->tree);
-	free(n->taints.of);
-	*n = (struct place_node_info){0};
-}
-
-void place_node_info_read(const struct view_node *v, struct place_node_info *out)
-{
-	*out = (struct place_node_info){.view = v, .object = v->model ? v->model->node : NULL};
-	place_node_read_taints(out);
-}
-
 /* Makes room for all resources in each row. */
 static void fit_dims(struct place *p)
 {
@@ -57,23 +44,17 @@ static void fit_dims(struct place *p)
 static void offer(struct place *p, place_node n)
 {
 	const struct kube_node *node = p->nodes[n].object;
-	size_t at, walk = 0;
-	const char *name;
-	int64_t amount;
+	const struct resources *has = node ? &node->allocatable : &RESOURCES_NONE;
+	int64_t *row;
 
-	for (uint32_t i = 0; node && i < node->allocatable.extended_count; i++)
-		place_dim(p, node->allocatable.extended[i].name);
+	for (uint32_t i = 0; i < has->extended_count; i++)
+		place_dim(p, has->extended[i].name);
 	fit_dims(p);
-	at = (size_t)n * p->dim_room;
-	memset(p->available + at, 0, p->dim_room * sizeof(*p->available));
-	while (node && resources_next(&node->allocatable, &walk, &name, &amount)) {
-		uint32_t dim = 0;
-
-		while (dim < RESOURCE_STANDARD &&
-		       strcmp(resource_name((enum resource_id)dim), name) != 0)
-			dim++;
-		p->available[at + (dim < RESOURCE_STANDARD ? dim : place_dim(p, name))] = amount;
-	}
+	row = p->available + (size_t)n * p->dim_room;
+	memset(row, 0, p->dim_room * sizeof(*row));
+	memcpy(row, has->of, sizeof(has->of));
+	for (uint32_t i = 0; i < has->extended_count; i++)
+		row[place_dim(p, has->extended[i].name)] = has->extended[i].amount;
 }
 
 void place_load_node(struct place *p, place_node n)
@@ -82,7 +63,7 @@ void place_load_node(struct place *p, place_node n)
 
 	offer(p, n);
 	p->gone[n] = place_starts_gone(p, n);
-	p->cordoned[n] = node && node->unschedulable;
+	p->nodes[n].cordoned = node && node->unschedulable;
 	place_use_of_node(p, n);
 	place_trees_touch(p, n);
 }
@@ -105,19 +86,12 @@ bool place_cap_of(const struct place_options *o, const struct view *v)
 
 static void free_nodes(struct place *p)
 {
-	for (place_node n = 0; n < p->node_count; n++)
-		place_node_info_fini(&p->nodes[n]);
 	free(p->nodes);
 	free(p->gone);
-	free(p->cordoned);
 	free(p->available);
 	free(p->used);
-	free(p->node_class);
 	free(p->first);
-	free(p->silent);
-	free(p->contention);
 	free(p->use);
-	free(p->rest);
 	p->available = NULL;
 	p->used = NULL;
 	p->dim_room = 0;
@@ -131,17 +105,11 @@ static void load_nodes(struct place *p)
 	p->node_count = (uint32_t)count;
 	p->nodes = mem_zalloc(count + 1, sizeof(*p->nodes));
 	p->gone = mem_zalloc(count + 1, sizeof(*p->gone));
-	p->cordoned = mem_zalloc(count + 1, sizeof(*p->cordoned));
-	p->node_class = mem_zalloc(count + 1, sizeof(*p->node_class));
 	p->first = mem_zalloc(count + 1, sizeof(*p->first));
-	p->silent = mem_zalloc(count + 1, sizeof(*p->silent));
-	p->contention = mem_zalloc(count + 1, sizeof(*p->contention));
 	p->use = mem_zalloc(count + 1, sizeof(*p->use));
-	p->rest = mem_zalloc(count + 1, sizeof(*p->rest));
 	fit_dims(p);
 	for (place_node n = 0; n < p->node_count; n++) {
 		place_node_info_read(p->view->nodes[n], &p->nodes[n]);
-		p->first[n] = PLACE_NONE;
 		place_load_node(p, n);
 	}
 }
@@ -176,18 +144,23 @@ static void forget_resized(struct place_slot *s)
 	s->resized = NULL;
 }
 
+static void slot_free(struct place_slot *s)
+{
+	if (!s->key)
+		object_drop((struct object *)&s->record->object);
+	forget_resized(s);
+	free(s->key);
+	free(s);
+}
+
 void place_slot_free(struct place *p, struct place_slot *s)
 {
 	if (s->key)
 		HASH_DEL(p->by_name, s);
-	else
-		object_drop((struct object *)&s->record->object);
-	forget_resized(s);
-	place_class_join(p, s, NULL);
+	place_class_join(s, NULL);
 	p->pods.of[s->id] = NULL;
 	PLACE_LIST_ADD(&p->free_pods, s->id);
-	free(s->key);
-	free(s);
+	slot_free(s);
 }
 
 /* Reads the record; the pod is on no node. */
@@ -197,7 +170,7 @@ static void read_slot(struct place *p, struct place_slot *s, const struct kube_p
 	bool daemon = strcmp(pod->template->owner.kind, "DaemonSet") == 0;
 
 	s->record = pod;
-	place_class_join(p, s, place_class_of(p, pod));
+	place_class_join(s, place_class_of(p, pod));
 	s->leaving = pod->deletion_ns != 0;
 	s->bound_to = daemon && *pod->node ? pod->node : NULL;
 	forget_resized(s);
@@ -287,7 +260,7 @@ static void free_classes(struct place *p)
 	for (uint32_t i = 0; i < p->label_keys.count; i++)
 		free(p->label_keys.of[i]);
 	p->label_keys.count = p->keys_classified = 0;
-	place_node_classes_free(p);
+	place_texts_free(&p->node_classes, &p->node_class_count);
 	for (uint32_t d = RESOURCE_STANDARD; d < p->dims; d++)
 		free(p->dim_names[d - RESOURCE_STANDARD]);
 	p->dims = RESOURCE_STANDARD;
@@ -377,13 +350,8 @@ void place_free(struct place *p)
 	for (uint32_t i = 0; i < p->pods.count; i++) {
 		struct place_slot *s = p->pods.of[i];
 
-		if (!s)
-			continue;
-		if (!s->key)
-			object_drop((struct object *)&s->record->object);
-		forget_resized(s);
-		free(s->key);
-		free(s);
+		if (s)
+			slot_free(s);
 	}
 	free_classes(p);
 	free_nodes(p);
@@ -466,10 +434,12 @@ const struct kube_pod *place_pod_record(const struct place *p, place_pod pod)
 
 place_pod place_first_on(const struct place *p, place_node n)
 {
-	return p->first[n];
+	return p->first[n] ? p->first[n]->id : PLACE_NONE;
 }
 
 place_pod place_next_on(const struct place *p, place_pod pod)
 {
-	return place_slot(p, pod)->next;
+	const struct place_slot *next = place_slot(p, pod)->next;
+
+	return next ? next->id : PLACE_NONE;
 }

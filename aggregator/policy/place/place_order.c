@@ -231,7 +231,6 @@ struct search {
 	const bool *allowed;
 	place_node from, to; /* cyclic order only; else all nodes */
 	struct place_counts counts;
-	uint32_t reached; /* nodes that were checked */
 };
 
 static bool has_room(const struct place_shape *s, int64_t cpu, int64_t mem, int64_t pods)
@@ -243,17 +242,6 @@ static bool has_room_below(const struct search *s, const struct place_order_node
 {
 	return has_room(place_slot_shape(s->slot), o->cpu, o->mem, o->pods) &&
 	       o->use_cpu >= s->slot->use.cpu && o->use_mem >= s->slot->use.mem;
-}
-
-static bool has_room_itself(const struct search *s, place_node n)
-{
-	const struct place_order_node *o = &s->t->of[n];
-
-	return !s->p->gone[n] && o->own_use_cpu >= s->slot->use.cpu &&
-	       o->own_use_mem >= s->slot->use.mem &&
-	       has_room(place_slot_shape(s->slot), place_free_of(s->p, n, RESOURCE_CPU),
-			place_free_of(s->p, n, RESOURCE_MEMORY),
-			place_free_of(s->p, n, RESOURCE_PODS));
 }
 
 /* Only the cap refused the node. */
@@ -277,7 +265,6 @@ static bool check(struct search *s, place_node n)
 
 	if (s->allowed && !s->allowed[n])
 		return false;
-	s->reached++;
 	f = place_check(s->p, s->pod, n);
 	if (f == PLACE_USE_CAP)
 		note_excess(s, n);
@@ -303,33 +290,17 @@ static place_node search(struct search *s, uint32_t root)
 	found = search(s, o->left);
 	if (found != PLACE_NONE)
 		return found;
-	if (has_room_itself(s, root) && check(s, root))
+	if (check(s, root))
 		return root;
 	return search(s, o->right);
 }
 
-/* Under the cap the tree also skips nodes for their use, so each is checked again. */
+/* The tree skips nodes, so each is checked again. */
 static void count_all(struct search *s)
 {
 	s->counts = (struct place_counts){.nearest = PLACE_NONE};
 	for (place_node n = 0; n < s->p->node_count; n++)
 		check(s, n);
-}
-
-/* Skipped nodes are gone or too full. */
-static void count_others(struct search *s)
-{
-	const struct place *p = s->p;
-	uint32_t all = 0, gone = 0;
-
-	for (place_node n = 0; n < p->node_count; n++) {
-		if (s->allowed && !s->allowed[n])
-			continue;
-		all++;
-		gone += p->gone[n];
-	}
-	s->counts.of[PLACE_GONE] = gone;
-	s->counts.of[PLACE_FIT] += all - gone - s->reached;
 }
 
 static place_node search_tree(struct search *s, enum place_order order, place_node start)
@@ -377,10 +348,7 @@ place_node place_choose(struct place *p, place_pod pod, enum place_order order, 
 		return n;
 	}
 	if (counts) {
-		if (p->cap)
-			count_all(&s);
-		else
-			count_others(&s);
+		count_all(&s);
 		*counts = s.counts;
 	}
 	return PLACE_NONE;

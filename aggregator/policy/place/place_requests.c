@@ -30,7 +30,7 @@ static const char *expression_of(const cJSON *selector)
 /* The first expression that is not evaluated; NULL: none. */
 static const char *read_selectors(struct selectors *s, const cJSON *list)
 {
-	for (const cJSON *one = place_first(list); one; one = one->next) {
+	for (const cJSON *one = object_json_first(list); one; one = one->next) {
 		struct device_selector selector;
 		int err = device_selector_read(expression_of(one), &selector);
 
@@ -96,7 +96,7 @@ static const struct place_matcher *intern_matcher(struct place *p, const cJSON *
 
 	buf_add_str(&text, "");
 	for (size_t i = 0; i < 2; i++)
-		for (const cJSON *one = place_first(lists[i]); one; one = one->next)
+		for (const cJSON *one = object_json_first(lists[i]); one; one = one->next)
 			buf_printf(&text, "%zu:%s", strlen(expression_of(one)), expression_of(one));
 	HASH_FIND_STR(p->dra.matchers, text.data, m);
 	if (!m) {
@@ -201,9 +201,10 @@ static void read_spec(struct place *p, struct place_device_claim *c, const cJSON
 
 	if (devices)
 		place_only_members(devices, members, &c->unknown, where);
-	if (place_first(object_json_find(devices, "constraints")))
+	if (object_json_first(object_json_find(devices, "constraints")))
 		place_note(&c->unknown, "%s: constraints are not judged", where);
-	for (const cJSON *r = place_first(object_json_find(devices, "requests")); r; r = r->next)
+	for (const cJSON *r = object_json_first(object_json_find(devices, "requests")); r;
+	     r = r->next)
 		read_request(p, c, r);
 	for (uint32_t i = 0; i < c->requests.count && sum <= PLACE_CLAIM_DEVICES_MAX; i++)
 		sum += c->requests.of[i].count;
@@ -242,7 +243,7 @@ static void read_allocation(const struct place *p, struct place_device_claim *c,
 			   error.text);
 		c->bad_terms = true;
 	}
-	for (const cJSON *r = place_first(results); r; r = r->next)
+	for (const cJSON *r = object_json_first(results); r; r = r->next)
 		read_result(p, c, r);
 }
 
@@ -250,7 +251,7 @@ static void read_owner(struct place_device_claim *c, const cJSON *metadata)
 {
 	const cJSON *list = object_json_find(metadata, "ownerReferences");
 
-	for (const cJSON *o = place_first(list); o && !c->owner; o = o->next) {
+	for (const cJSON *o = object_json_first(list); o && !c->owner; o = o->next) {
 		if (!cJSON_IsTrue(object_json_find(o, "controller")) ||
 		    !object_json_is(o, "kind", "Pod"))
 			continue;
@@ -302,23 +303,12 @@ static void clear(struct place_device_claim *c)
 	};
 }
 
-static const struct object *object_of(const struct place *p, const struct place_device_claim *c)
-{
-	const char *name = c->key + (c->template ? strlen("template ") : 0);
-	const char *slash = strchr(name, '/');
-	char *namespace = mem_strndup(name, (size_t)(slash - name));
-	const struct object *o = place_find_object(p->view,
-						   c->template ? OBJECT_RESOURCE_CLAIM_TEMPLATE
-							       : OBJECT_RESOURCE_CLAIM,
-						   namespace, slash + 1);
-
-	free(namespace);
-	return o;
-}
-
 void place_device_claim_read(struct place *p, struct place_device_claim *c, bool anyway)
 {
-	const struct object *o = object_of(p, c);
+	enum object_kind kind =
+		c->template ? OBJECT_RESOURCE_CLAIM_TEMPLATE : OBJECT_RESOURCE_CLAIM;
+	const struct object *o =
+		place_find_by_key(p->view, kind, c->key + (c->template ? strlen("template ") : 0));
 	cJSON *tree;
 
 	if (!anyway && o == c->object)
@@ -326,8 +316,7 @@ void place_device_claim_read(struct place *p, struct place_device_claim *c, bool
 	clear(c);
 	c->object = o;
 	tree = c->object ? cJSON_Parse(c->object->text) : NULL;
-	if (!view_knows(p->view,
-			c->template ? OBJECT_RESOURCE_CLAIM_TEMPLATE : OBJECT_RESOURCE_CLAIM))
+	if (!view_knows(p->view, kind))
 		place_note(&c->unknown, CLAIM "%s: claims of devices are not known", c->key);
 	else if (!tree)
 		place_note(&c->gone, CLAIM "%s is not there", c->key);
@@ -395,7 +384,7 @@ void place_class_read_device_claims(struct place *p, struct place_class *c, cons
 
 	if (list && !cJSON_IsArray(list))
 		place_note(&c->unknown, "spec.resourceClaims: must be a list");
-	if (!place_first(list) ||
+	if (!object_json_first(list) ||
 	    !place_is_judged(list, PLACE_TERMS_MAX, "claims", &c->unknown, "spec.resourceClaims"))
 		return;
 	for (const cJSON *entry = list->child; entry; entry = entry->next)

@@ -13,6 +13,7 @@
 
 #include "aggregator/model/object_json.h"
 #include "aggregator/policy/place/place_internal.h"
+#include "shared/array.h"
 #include "shared/buf.h"
 #include "shared/mem.h"
 
@@ -82,8 +83,10 @@ static void read_affinity(struct place_rules *r, const cJSON *json)
 
 static bool is_known_effect(const char *effect)
 {
-	return !*effect || strcmp(effect, "NoSchedule") == 0 ||
-	       strcmp(effect, "PreferNoSchedule") == 0 || strcmp(effect, "NoExecute") == 0;
+	static const char *const known[] = {"", "NoSchedule", "PreferNoSchedule", "NoExecute",
+					    NULL};
+
+	return array_has_text(known, effect);
 }
 
 /* The first member of a toleration that is no string; NULL: none. */
@@ -172,7 +175,7 @@ static void read_tolerations(struct place_rules *r, const cJSON *list)
 	else if (cJSON_IsArray(list) && !place_is_judged(list, PLACE_VALUES_MAX, "tolerations",
 							 &r->unknown, "spec.tolerations"))
 		return;
-	for (const cJSON *t = place_first(list); t; t = t->next)
+	for (const cJSON *t = object_json_first(list); t; t = t->next)
 		read_toleration(r, t, at++);
 }
 
@@ -190,7 +193,7 @@ static bool tolerates_value(const struct place_toleration *t, const char *value)
 	return t->op == PLACE_TOLERATES_GT ? number > t->number : number < t->number;
 }
 
-static bool tolerates(const struct place_rules *r, const struct place_taint *taint)
+static bool tolerates(const struct place_rules *r, const struct taint *taint)
 {
 	for (uint32_t i = 0; i < r->tolerations.count; i++) {
 		const struct place_toleration *t = &r->tolerations.of[i];
@@ -241,8 +244,7 @@ static void add_label_keys(struct place *p, struct place_rules *r)
 
 struct place_rules *place_rules_intern(struct place *p, const cJSON *spec)
 {
-	static const struct place_taint cordon = {"node.kubernetes.io/unschedulable", "",
-						  "NoSchedule"};
+	static const struct taint cordon = {"node.kubernetes.io/unschedulable", "", "NoSchedule"};
 	char *text = text_of_rules(spec);
 	struct place_rules *r;
 
@@ -286,14 +288,18 @@ void place_rules_free(struct place_rules *r)
 
 /* --- asking */
 
-const struct place_taint *place_rules_untolerated(const struct place *p,
-						  const struct place_rules *r, place_node n)
+const struct taint *place_rules_untolerated(const struct place *p, const struct place_rules *r,
+					    place_node n)
 {
-	const struct place_node_info *node = &p->nodes[n];
+	const struct taints *taints = &p->nodes[n].object->taints;
 
-	for (uint32_t i = 0; i < node->taints.count; i++)
-		if (!tolerates(r, &node->taints.of[i]))
-			return &node->taints.of[i];
+	for (size_t i = 0; i < taints->count; i++) {
+		const char *effect = taints->of[i].effect;
+
+		if ((strcmp(effect, "NoSchedule") == 0 || strcmp(effect, "NoExecute") == 0) &&
+		    !tolerates(r, &taints->of[i]))
+			return &taints->of[i];
+	}
 	return NULL;
 }
 
@@ -330,7 +336,7 @@ static enum place_filter judge(const struct place *p, const struct place_rules *
 
 enum place_filter place_rules_ask(const struct place *p, struct place_rules *r, place_node n)
 {
-	uint32_t class = p->node_class[n];
+	uint32_t class = p->nodes[n].node_class;
 
 	if (r->own_names || class >= r->verdict_room)
 		return judge(p, r, n);
@@ -341,54 +347,22 @@ enum place_filter place_rules_ask(const struct place *p, struct place_rules *r, 
 
 /* --- nodes */
 
-static void read_taint(struct place_node_info *n, const cJSON *json)
+void place_node_info_read(const struct view_node *v, struct place_node_info *out)
 {
-	struct place_taint t = {object_json_text(json, "key"), object_json_text(json, "value"),
-				object_json_text(json, "effect")};
+	const struct kube_node *node = v->model ? v->model->node : NULL;
 
-	if (strcmp(t.effect, "PreferNoSchedule") == 0)
+	*out = (struct place_node_info){.view = v, .object = node};
+	if (!node)
 		return;
-	if (strcmp(t.effect, "NoSchedule") != 0 && strcmp(t.effect, "NoExecute") != 0)
-		n->hidden_taints = true;
-	else
-		PLACE_LIST_ADD(&n->taints, t);
+	out->hidden_taints = node->taints.unreadable;
+	for (size_t i = 0; i < node->taints.count; i++)
+		out->hidden_taints |=
+			!*node->taints.of[i].effect || !is_known_effect(node->taints.of[i].effect);
+	/* Also for pods that tolerate every taint. */
+	out->leaving = taints_find(&node->taints, "ToBeDeletedByClusterAutoscaler") ||
+		       taints_find(&node->taints, "karpenter.sh/disrupted") || node->deletion_ns ||
+		       node->lifecycle & NODE_ENDING || kube_node_is_draining(node);
 }
-
-/* Marks of a node that will be gone soon, also for pods that tolerate every taint. */
-static bool is_leaving(const struct place_node_info *n)
-{
-	for (uint32_t i = 0; i < n->taints.count; i++)
-		if (strcmp(n->taints.of[i].key, "ToBeDeletedByClusterAutoscaler") == 0 ||
-		    strcmp(n->taints.of[i].key, "karpenter.sh/disrupted") == 0)
-			return true;
-	return n->object->deletion_ns || n->object->lifecycle & NODE_ENDING ||
-	       kube_node_is_draining(n->object);
-}
-
-/* Parses the text only if it contains taints, as few nodes do. */
-void place_node_read_taints(struct place_node_info *n)
-{
-	const char *text;
-	const cJSON *list;
-
-	n->leaving = false;
-	if (!n->object)
-		return;
-	text = n->object->object.text;
-	if (strstr(text, "\"taints\":"))
-		n->tree = cJSON_Parse(text);
-	list = object_json_find(object_json_find(n->tree, "spec"), "taints");
-	n->hidden_taints = list && !cJSON_IsArray(list);
-	for (const cJSON *t = place_first(list); t; t = t->next)
-		read_taint(n, t);
-	n->leaving = is_leaving(n);
-}
-
-struct place_node_class {
-	UT_hash_handle hh;
-	char *text; /* owned; key */
-	uint32_t id;
-};
 
 /* The length separates parts. */
 static void write_part(struct buf *b, const char *text)
@@ -411,36 +385,11 @@ static void write_node_class(const struct place *p, place_node n, struct buf *b)
 		write_part(b, node->object ? labels_find(&node->object->labels, p->label_keys.of[i])
 					   : NULL);
 	buf_add_char(b, '|');
-	for (uint32_t i = 0; i < node->taints.count; i++) {
-		write_part(b, node->taints.of[i].key);
-		write_part(b, node->taints.of[i].value);
-		write_part(b, node->taints.of[i].effect);
+	for (size_t i = 0; node->object && i < node->object->taints.count; i++) {
+		write_part(b, node->object->taints.of[i].key);
+		write_part(b, node->object->taints.of[i].value);
+		write_part(b, node->object->taints.of[i].effect);
 	}
-}
-
-static uint32_t find_node_class(struct place *p, const struct buf *b)
-{
-	struct place_node_class *s;
-
-	HASH_FIND(hh, p->node_classes, b->data, b->len, s);
-	if (!s) {
-		s = mem_zalloc(1, sizeof(*s));
-		s->text = mem_strdup(b->data);
-		s->id = p->node_class_count++;
-		HASH_ADD_KEYPTR(hh, p->node_classes, s->text, b->len, s);
-	}
-	return s->id;
-}
-
-void place_node_classes_free(struct place *p)
-{
-	struct place_node_class *s, *next;
-
-	HASH_RELEASE (p->node_classes, s, next) {
-		free(s->text);
-		free(s);
-	}
-	p->node_class_count = 0;
 }
 
 void place_classify_node(struct place *p, place_node n)
@@ -448,13 +397,13 @@ void place_classify_node(struct place *p, place_node n)
 	struct buf b = BUF_INIT;
 
 	write_node_class(p, n, &b);
-	p->node_class[n] = find_node_class(p, &b);
+	p->nodes[n].node_class = place_text_intern(&p->node_classes, b.data, &p->node_class_count);
 	buf_fini(&b);
 }
 
 static void classify_all(struct place *p)
 {
-	place_node_classes_free(p);
+	place_texts_free(&p->node_classes, &p->node_class_count);
 	for (place_node n = 0; n < p->node_count; n++)
 		place_classify_node(p, n);
 	p->keys_classified = p->label_keys.count;

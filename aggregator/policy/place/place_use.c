@@ -120,8 +120,9 @@ void place_use_of_pod(const struct place *p, place_node home, const struct view_
 	if (home != PLACE_NONE)
 		expect_requests(record, &expected);
 	*out = (struct place_use){0};
-	if (home != PLACE_NONE && p->rest[home].pods && covered(p->nodes[home].view, record) > 0)
-		read_share(&p->rest[home], record, out);
+	if (home != PLACE_NONE && p->nodes[home].rest.pods &&
+	    covered(p->nodes[home].view, record) > 0)
+		read_share(&p->nodes[home].rest, record, out);
 	out->cpu = int_max(out->cpu, whole((double)expected.cpu_milli * MILLI_PARTS));
 	out->mem = int_max(out->mem, whole((double)expected.mem_bytes));
 }
@@ -254,8 +255,8 @@ void place_use_age(struct place *p, place_node n)
 	int window;
 	const struct window_set *set = window_longest(stats->usage.windows, &window);
 
-	p->silent[n] = fresh == EXPIRED || fresh == NEVER || !set || !set->cpu_milli.known ||
-		       !memory_of(set)->known;
+	p->nodes[n].silent = fresh == EXPIRED || fresh == NEVER || !set || !set->cpu_milli.known ||
+			     !memory_of(set)->known;
 }
 
 static void read_rest(const struct view_node *v, struct place_rest *out)
@@ -275,7 +276,7 @@ static void read_rest(const struct view_node *v, struct place_rest *out)
 
 void place_use_base(const struct place *p, place_node n, struct place_node_use *out)
 {
-	const struct place_rest *rest = &p->rest[n];
+	const struct place_rest *rest = &p->nodes[n].rest;
 
 	memset(out, 0, sizeof(*out));
 	if (rest->pods)
@@ -294,8 +295,8 @@ void place_use_of_node(struct place *p, place_node n)
 	const struct node_stats *stats = p->nodes[n].view->stats;
 
 	place_use_age(p, n);
-	p->contention[n] = worst_contention(&stats->usage.windows[WINDOW_5M].counts);
-	read_rest(p->nodes[n].view, &p->rest[n]);
+	p->nodes[n].contention = worst_contention(&stats->usage.windows[WINDOW_5M].counts);
+	read_rest(p->nodes[n].view, &p->nodes[n].rest);
 	place_use_base(p, n, &p->use[n]);
 }
 
@@ -343,48 +344,32 @@ void place_use_room(const struct place *p, place_node n, int64_t *cpu, int64_t *
 	*mem = whole_limit(cap->mem_share * (double)v->mem_allocatable_bytes) - u->mem + 1;
 }
 
-static void predict(const struct place *p, place_node n, const struct place_node_use *u,
-		    struct place_prediction *out)
+bool place_predict(const struct place *p, place_node n, place_pod pod, struct place_prediction *out)
 {
 	const struct view_node *v = p->nodes[n].view;
 	const struct place_cap *cap = &p->options.cap;
+	struct place_node_use u = p->use[n];
 
+	if (!p->cap || p->nodes[n].silent)
+		return false;
+	if (pod != PLACE_NONE)
+		place_use_add(&u, &place_slot(p, pod)->use, 1);
 	out->cpu_limit_milli = cap->cpu_share * (double)v->cpu_allocatable_milli;
 	out->mem_limit_bytes = cap->mem_share * (double)v->mem_allocatable_bytes;
 	out->cpu_milli =
-		(double)u->cpu / MILLI_PARTS + cap->z * sqrt((double)u->variance / MILLI_PARTS);
-	out->mem_bytes = (double)u->mem;
+		(double)u.cpu / MILLI_PARTS + cap->z * sqrt((double)u.variance / MILLI_PARTS);
+	out->mem_bytes = (double)u.mem;
 	for (int h = 0; h < PLACE_HOURS; h++) {
-		out->cpu_milli = fmax(out->cpu_milli, (double)u->peak_cpu[h] / MILLI_PARTS);
-		out->mem_bytes = fmax(out->mem_bytes, (double)u->peak_mem[h]);
+		out->cpu_milli = fmax(out->cpu_milli, (double)u.peak_cpu[h] / MILLI_PARTS);
+		out->mem_bytes = fmax(out->mem_bytes, (double)u.peak_mem[h]);
 	}
-}
-
-bool place_predict(const struct place *p, place_node n, struct place_prediction *out)
-{
-	if (!p->cap || p->silent[n])
-		return false;
-	predict(p, n, &p->use[n], out);
-	return true;
-}
-
-bool place_predict_with(const struct place *p, place_pod pod, place_node n,
-			struct place_prediction *out)
-{
-	struct place_node_use with;
-
-	if (!p->cap || p->silent[n])
-		return false;
-	with = p->use[n];
-	place_use_add(&with, &place_slot(p, pod)->use, 1);
-	predict(p, n, &with, out);
 	return true;
 }
 
 bool place_use_is_shared(const struct place *p)
 {
 	for (place_node n = 0; p->cap && n < p->node_count; n++)
-		if (p->rest[n].pods && !p->silent[n])
+		if (p->nodes[n].rest.pods && !p->nodes[n].silent)
 			return true;
 	return false;
 }

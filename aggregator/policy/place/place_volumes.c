@@ -17,41 +17,33 @@
 
 #include "aggregator/model/object_json.h"
 #include "aggregator/policy/place/place_internal.h"
+#include "shared/array.h"
 
 /* Volumes that fit every node. */
-static const char *const harmless[] = {
-	"name",
-	"emptyDir",
-	"hostPath",
-	"configMap",
-	"secret",
-	"downwardAPI",
-	"projected",
-	"csi",
-	"image",
-	"nfs",
-	"gitRepo",
-	"cephfs",
-	"glusterfs",
-	"flexVolume",
-	"fc",
-	"azureFile",
-	"portworxVolume",
-	"quobyte",
-	"flocker",
-	"storageos",
-	"scaleIO",
-	"vsphereVolume",
-	"photonPersistentDisk",
-};
-
-static bool is_harmless(const char *member)
-{
-	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
-		if (strcmp(harmless[i], member) == 0)
-			return true;
-	return false;
-}
+static const char *const harmless[] = {"name",
+				       "emptyDir",
+				       "hostPath",
+				       "configMap",
+				       "secret",
+				       "downwardAPI",
+				       "projected",
+				       "csi",
+				       "image",
+				       "nfs",
+				       "gitRepo",
+				       "cephfs",
+				       "glusterfs",
+				       "flexVolume",
+				       "fc",
+				       "azureFile",
+				       "portworxVolume",
+				       "quobyte",
+				       "flocker",
+				       "storageos",
+				       "scaleIO",
+				       "vsphereVolume",
+				       "photonPersistentDisk",
+				       NULL};
 
 static void add_claim(struct place *p, struct place_class *c, const char *name)
 {
@@ -77,7 +69,7 @@ static void read_volume(struct place *p, struct place_class *c, const cJSON *vol
 	for (const cJSON *m = volume->child; m; m = m->next) {
 		const char *claim = cJSON_GetStringValue(object_json_find(m, "claimName"));
 
-		if (cJSON_IsNull(m) || is_harmless(m->string))
+		if (cJSON_IsNull(m) || array_has_text(harmless, m->string))
 			continue;
 		if (strcmp(m->string, "persistentVolumeClaim") != 0)
 			place_note(&c->unknown, "spec.volumes[%zu].%.60s: cannot be judged", at,
@@ -99,7 +91,7 @@ void place_class_read_volumes(struct place *p, struct place_class *c, const cJSO
 
 	if (list && !cJSON_IsArray(list))
 		place_note(&c->unknown, "spec.volumes: must be a list");
-	for (const cJSON *v = place_first(list); v; v = v->next)
+	for (const cJSON *v = object_json_first(list); v; v = v->next)
 		read_volume(p, c, v, at++);
 	place_claims_sort(c);
 }
@@ -282,8 +274,8 @@ const struct csi_limit *place_volumes_exceed(struct place *p, const struct place
 			continue;
 		question = ++p->question;
 		*used = 0;
-		for (place_pod at = p->first[n]; at != PLACE_NONE; at = place_slot(p, at)->next)
-			*used += count_claims(place_slot(p, at)->class, limit->driver, question);
+		for (const struct place_slot *s = p->first[n]; s; s = s->next)
+			*used += count_claims(s->class, limit->driver, question);
 		more = count_claims(c, limit->driver, question);
 		if (more && *used + more > (uint32_t)limit->volumes)
 			return limit;

@@ -185,21 +185,17 @@ enum { AFTER_MAX = SCORE_RESOURCES + SCORE_OTHERS_MAX };
 static void tell(const struct score_args *args, const double after[AFTER_MAX],
 		 struct score_result *r)
 {
-	struct textbuf s = score_reason(r);
-	bool first = true;
+	const char *joint = "limits with the pod are ";
 
-	textbuf_add(&s, "limits with the pod are ");
 	for (size_t i = 0; i < SCORE_RESOURCES + args->limit_other_count; i++) {
 		bool is_other = i >= SCORE_RESOURCES;
 
 		if (!is_other && !args->limit_weights[i])
 			continue;
-		textbuf_add(&s, first ? "" : " and ");
-		textbuf_add_fixed(&s, after[i], 2);
-		textbuf_add(&s, " times the allocatable ");
-		textbuf_add(&s, is_other ? args->limit_others[i - SCORE_RESOURCES].name
-					 : names_of[i].label);
-		first = false;
+		score_say(r, "%s%.2f times the allocatable %s", joint, after[i],
+			  is_other ? args->limit_others[i - SCORE_RESOURCES].name
+				   : names_of[i].label);
+		joint = " and ";
 	}
 }
 
@@ -292,15 +288,6 @@ void limit_aware_normalize(const struct score_query *q, const struct score_scale
 	score_term(r, "highest", "percent", scale->highest);
 	r->score = q->variant == SCORE_UPSTREAM ? spread_upstream(r->raw, scale)
 						: spread(r->raw, scale);
-	if (score_tells(r)) {
-		struct textbuf s = score_reason_more(r);
-
-		textbuf_add(&s, "; ");
-		textbuf_add_fixed(&s, r->raw, 1);
-		textbuf_add(&s, " % free of limits, these nodes from ");
-		textbuf_add_fixed(&s, scale->lowest, 1);
-		textbuf_add(&s, " to ");
-		textbuf_add_fixed(&s, scale->highest, 1);
-		textbuf_add(&s, " %");
-	}
+	score_say(r, "; %.1f %% free of limits, these nodes from %.1f to %.1f %%", r->raw,
+		  scale->lowest, scale->highest);
 }

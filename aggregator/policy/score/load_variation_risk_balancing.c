@@ -109,21 +109,6 @@ SCORE_ARITHMETIC void weigh(enum score_variant variant, const struct score_args 
 	score_term(r, names->score, "", risk->score);
 }
 
-static void tell(struct score_result *r, const struct names *names,
-		 const struct variation_risk *risk)
-{
-	struct textbuf s = score_reason(r);
-
-	textbuf_add(&s, names->label);
-	textbuf_add(&s, " decides: mean with the pod ");
-	textbuf_add_fixed(&s, 100 * risk->mu, 1);
-	textbuf_add(&s, " %, variation ");
-	textbuf_add_fixed(&s, 100 * risk->sigma, 1);
-	textbuf_add(&s, " %, risk ");
-	textbuf_add_fixed(&s, 100 * risk->risk, 1);
-	textbuf_add(&s, " %");
-}
-
 SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node *node,
 			    struct score_result *r)
 {
@@ -154,8 +139,9 @@ SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node
 	if (worst == SCORE_RESOURCES)
 		return;
 	r->score = round_away(risk[worst].score);
-	if (score_tells(r))
-		tell(r, &names_of[worst], &risk[worst]);
+	score_say(r, "%s decides: mean with the pod %.1f %%, variation %.1f %%, risk %.1f %%",
+		  names_of[worst].label, 100 * risk[worst].mu, 100 * risk[worst].sigma,
+		  100 * risk[worst].risk);
 }
 
 SCORE_PLUGIN_FUNCTIONS(load_variation_risk_balancing, false)

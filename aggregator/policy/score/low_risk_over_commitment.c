@@ -207,23 +207,6 @@ SCORE_ARITHMETIC void write_terms(const struct names *n, const struct score_side
 	score_term(r, n->risk, "fraction", risk->total);
 }
 
-static void tell(const struct names *n, const struct commitment *c,
-		 const struct commitment_risk *risk, struct score_result *r)
-{
-	struct textbuf s = score_reason(r);
-
-	textbuf_add(&s, n->label);
-	textbuf_add(&s, " decides: limits are ");
-	textbuf_add_fixed(&s, c->allocatable > 0 ? c->limit / c->allocatable : NAN, 2);
-	textbuf_add(&s, " times the allocatable, the load exceeds ");
-	textbuf_add_fixed(&s, 100 * risk->threshold, 1);
-	textbuf_add(&s, " % of the machine with a probability of ");
-	textbuf_add_fixed(&s, 100 * risk->load, 1);
-	textbuf_add(&s, " %, risk ");
-	textbuf_add_fixed(&s, 100 * risk->total, 1);
-	textbuf_add(&s, " %");
-}
-
 /* Why the node gets the least score, or NULL. */
 static const char *refuse(const struct score_query *q, const struct score_node *node)
 {
@@ -281,8 +264,12 @@ SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node
 	worst = risk[SCORE_CPU].total >= risk[SCORE_MEMORY].total ? SCORE_CPU : SCORE_MEMORY;
 	r->raw = (1 - risk[worst].total) * 100;
 	r->score = q->variant == SCORE_UPSTREAM ? round_away(r->raw) : score_round(r->raw);
-	if (score_tells(r))
-		tell(&names_of[worst], &c[worst], &risk[worst], r);
+	score_say(r,
+		  "%s decides: limits are %.2f times the allocatable, the load exceeds %.1f %% of "
+		  "the machine with a probability of %.1f %%, risk %.1f %%",
+		  names_of[worst].label,
+		  c[worst].allocatable > 0 ? c[worst].limit / c[worst].allocatable : NAN,
+		  100 * risk[worst].threshold, 100 * risk[worst].load, 100 * risk[worst].total);
 }
 
 SCORE_PLUGIN_FUNCTIONS(low_risk_over_commitment, false)

@@ -57,21 +57,6 @@ SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node
 
 SCORE_PLUGIN_FUNCTIONS(node_resources_allocatable, true)
 
-static void tell(const struct score_query *q, bool equal, struct score_result *r)
-{
-	struct textbuf s = score_reason(r);
-
-	if (equal) {
-		textbuf_add(&s, "all nodes have the same allocatable");
-		return;
-	}
-	textbuf_add_int(&s, r->score);
-	textbuf_add(&s, " % of the way from the ");
-	textbuf_add(&s, q->args->allocatable_mode == ALLOCATABLE_LEAST ? "largest to the smallest"
-								       : "smallest to the largest");
-	textbuf_add(&s, " allocatable of these nodes");
-}
-
 void node_resources_allocatable_normalize(const struct score_query *q,
 					  const struct score_scale *scale, struct score_result *r)
 {
@@ -84,6 +69,12 @@ void node_resources_allocatable_normalize(const struct score_query *q,
 	else if (!equal)
 		r->score = ((int64_t)r->raw - (int64_t)scale->lowest) * 100 /
 			   ((int64_t)scale->highest - (int64_t)scale->lowest);
-	if (score_tells(r))
-		tell(q, equal, r);
+	if (equal)
+		score_say(r, "all nodes have the same allocatable");
+	else
+		score_say(r, "%" PRId64 " %% of the way from the %s allocatable of these nodes",
+			  r->score,
+			  q->args->allocatable_mode == ALLOCATABLE_LEAST
+				  ? "largest to the smallest"
+				  : "smallest to the largest");
 }

@@ -62,26 +62,7 @@ static void raw_upstream(const struct score_query *q, const struct score_node *n
 	if (p <= 100)
 		r->raw = truncated(jump(model, node->cpu.mean, p) * UPSTREAM_UNITS);
 	score_term(r, "raw", "1e-15 watts", r->raw);
-	if (score_tells(r)) {
-		struct textbuf s = score_reason(r);
-
-		textbuf_add(&s, "raw ");
-		textbuf_add_fixed(&s, r->raw / UPSTREAM_UNITS, 3);
-		textbuf_add(&s, " W");
-	}
-}
-
-static void tell_jump(double x, double p, struct score_result *r)
-{
-	struct textbuf s = score_reason(r);
-
-	textbuf_add(&s, "the pod would raise power by ");
-	textbuf_add_fixed(&s, r->raw, 3);
-	textbuf_add(&s, " W, CPU from ");
-	textbuf_add_fixed(&s, x, 1);
-	textbuf_add(&s, " to ");
-	textbuf_add_fixed(&s, p, 1);
-	textbuf_add(&s, " %");
+	score_say(r, "raw %.3f W", r->raw / UPSTREAM_UNITS);
 }
 
 SCORE_ARITHMETIC void raw_corrected(const struct score_query *q, const struct score_node *node,
@@ -111,8 +92,9 @@ SCORE_ARITHMETIC void raw_corrected(const struct score_query *q, const struct sc
 		score_keep_out("CPU would be used beyond what is allocatable", r);
 	else if (!isfinite(r->raw))
 		score_keep_out("the power model gives no number here", r);
-	else if (score_tells(r))
-		tell_jump(x, p, r);
+	else
+		score_say(r, "the pod would raise power by %.3f W, CPU from %.1f to %.1f %%",
+			  r->raw, x, p);
 }
 
 SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node *node,
@@ -139,20 +121,13 @@ void peaks_normalize(const struct score_query *q, const struct score_scale *scal
 		     struct score_result *r)
 {
 	const char *unit = q->variant == SCORE_UPSTREAM ? "1e-15 watts" : "watts";
+	double watt = q->variant == SCORE_UPSTREAM ? UPSTREAM_UNITS : 1;
 	struct score_scale mirrored = {.lowest = -scale->highest, .highest = -scale->lowest};
 
 	score_term(r, "lowest", unit, scale->lowest);
 	score_term(r, "highest", unit, scale->highest);
 	r->score = q->variant == SCORE_UPSTREAM ? spread_upstream(r->raw, scale)
 						: score_spread(-r->raw, &mirrored);
-	if (score_tells(r)) {
-		struct textbuf s = score_reason_more(r);
-		double digits = q->variant == SCORE_UPSTREAM ? UPSTREAM_UNITS : 1;
-
-		textbuf_add(&s, "; these nodes from ");
-		textbuf_add_fixed(&s, scale->lowest / digits, 3);
-		textbuf_add(&s, " to ");
-		textbuf_add_fixed(&s, scale->highest / digits, 3);
-		textbuf_add(&s, " W");
-	}
+	score_say(r, "; these nodes from %.3f to %.3f W", scale->lowest / watt,
+		  scale->highest / watt);
 }

@@ -4,6 +4,7 @@
 #define EVENKEEL_AGGREGATOR_POLICY_SCORE_PLUGIN_H
 
 #include <assert.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -122,37 +123,24 @@ static inline void score_term(struct score_result *r, const char *name, const ch
 	r->terms[r->term_count++] = (struct score_term){name, unit, value, NULL};
 }
 
-/* Whether a reason is wanted; only then may score_reason() be called. */
+/* Whether a reason is wanted. */
 static inline bool score_tells(const struct score_result *r)
 {
 	return r->detail >= SCORE_REASON;
 }
 
-static inline struct textbuf score_reason(struct score_result *r)
-{
-	struct textbuf s;
-
-	textbuf_start(&s, r->reason, sizeof(r->reason));
-	return s;
-}
+/* Appends to the reason if one is wanted: textbuf_add(). */
+#define score_say(r, ...)                                                                          \
+	do {                                                                                       \
+		if (score_tells(r))                                                                \
+			textbuf_add((r)->reason, sizeof((r)->reason), __VA_ARGS__);                \
+	} while (0)
 
 /* Keeps the node out of the normalisation. */
 static inline void score_keep_out(const char *why, struct score_result *r)
 {
-	struct textbuf s;
-
 	r->outside = true;
-	if (!score_tells(r))
-		return;
-	s = score_reason(r);
-	textbuf_add(&s, why);
-	textbuf_add(&s, ": the least score");
-}
-
-/* Appends to the reason. */
-static inline struct textbuf score_reason_more(struct score_result *r)
-{
-	return (struct textbuf){r->reason, sizeof(r->reason), strlen(r->reason)};
+	score_say(r, "%s: the least score", why);
 }
 
 /* Rounds to nine digits, so that sums of decimal fractions which end on a half are halves. */

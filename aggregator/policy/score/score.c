@@ -178,20 +178,13 @@ bool score_is_ordinary(const struct score_node *node)
 static void tell_unknown(const char *what, const struct score_node *node,
 			 struct score_result *result)
 {
-	struct textbuf s = score_reason(result);
 	char fallback[SCORE_FALLBACK_LEN];
 
 	score_fallback_text(node, fallback);
-	textbuf_add(&s, what);
-	textbuf_add(&s, " (");
-	textbuf_add(&s, fallback);
-	textbuf_add(&s, ")");
-	if (node->age_seconds > 0) {
-		textbuf_add(&s, ", last heard ");
-		textbuf_add_fixed(&s, node->age_seconds, 0);
-		textbuf_add(&s, " s ago");
-	}
-	textbuf_add(&s, ": the least score, since nothing unknown may win");
+	score_say(result, "%s (%s)", what, fallback);
+	if (node->age_seconds > 0)
+		score_say(result, ", last heard %.0f s ago", node->age_seconds);
+	score_say(result, ": the least score, since nothing unknown may win");
 }
 
 /* Upstream: the least score only if all metrics that the plugin reads are missing; never for Peaks. */
@@ -223,19 +216,15 @@ static double share_with_pod(const struct score_query *q, const struct score_nod
 static void tell_estimate(const struct score_node *node, double cpu, double mem,
 			  struct score_result *r)
 {
-	struct textbuf s = score_reason(r);
 	char fallback[SCORE_FALLBACK_LEN];
 
 	score_fallback_text(node, fallback);
-	textbuf_add(&s, "estimated from requests, as the node is not measured (");
-	textbuf_add(&s, fallback);
-	textbuf_add(&s, "): with the pod ");
-	textbuf_add_fixed(&s, 100 * cpu, 1);
-	textbuf_add(&s, " % of CPU and ");
-	textbuf_add_fixed(&s, 100 * mem, 1);
-	textbuf_add(&s, fmax(cpu, mem) > 1 ? " % of memory, which does not fit" : " % of memory");
-	if (node->fallback != FALLBACK_ALLOCATION)
-		textbuf_add(&s, "; below every node that is measured");
+	score_say(r,
+		  "estimated from requests, as the node is not measured (%s): with the pod %.1f %% "
+		  "of CPU and %.1f %% of memory%s%s",
+		  fallback, 100 * cpu, 100 * mem, fmax(cpu, mem) > 1 ? ", which does not fit" : "",
+		  node->fallback != FALLBACK_ALLOCATION ? "; below every node that is measured"
+							: "");
 }
 
 /* Spreads by requests, as the kube-scheduler's LeastAllocated. */
@@ -264,22 +253,14 @@ static void estimate(const struct score_query *q, const struct score_scale *scal
 static void tell_strain(const struct score_node *node, double waited, double factor,
 			struct score_result *r)
 {
-	struct textbuf s = score_reason_more(r);
-
-	textbuf_add(&s, "; times ");
-	textbuf_add_fixed(&s, factor, 2);
-	textbuf_add(&s, " for ");
-	if (waited > 0) {
-		textbuf_add(&s, "tasks waiting for each other ");
-		textbuf_add_fixed(&s, 100 * node->contention, 1);
-		textbuf_add(&s, " % of the time");
-	}
-	if (node->oom_kills > 0) {
-		textbuf_add(&s, waited > 0 ? " and " : "");
-		textbuf_add_fixed(&s, node->oom_kills,
-				  node->oom_kills == floor(node->oom_kills) ? 0 : 2);
-		textbuf_add(&s, node->oom_kills == 1 ? " OOM kill" : " OOM kills");
-	}
+	score_say(r, "; times %.2f for ", factor);
+	if (waited > 0)
+		score_say(r, "tasks waiting for each other %.1f %% of the time",
+			  100 * node->contention);
+	if (node->oom_kills > 0)
+		score_say(r, "%s%.*f OOM kill%s", waited > 0 ? " and " : "",
+			  node->oom_kills == floor(node->oom_kills) ? 0 : 2, node->oom_kills,
+			  node->oom_kills == 1 ? "" : "s");
 }
 
 /* The share of contention that costs, from 0. */
@@ -317,25 +298,15 @@ static void strain(const struct score_args *args, const struct score_node *node,
 
 static void tell_assumed(const struct score_node *node, struct score_result *r)
 {
-	struct textbuf s;
-
 	if (!node->assumed_pods)
 		return;
 	score_term(r, "assumedPods", "", (double)node->assumed_pods);
 	score_term(r, "assumedCpu", "millicores", (double)node->assumed_cpu_milli);
-	if (!score_tells(r))
-		return;
-	s = score_reason_more(r);
-	textbuf_add(&s, "; with ");
-	textbuf_add(&s, node->assumed_namespace);
-	textbuf_add(&s, "/");
-	textbuf_add(&s, node->assumed_name);
-	if (node->assumed_pods > 1) {
-		textbuf_add(&s, " and ");
-		textbuf_add_int(&s, (int64_t)node->assumed_pods - 1);
-		textbuf_add(&s, node->assumed_pods == 2 ? " other pod" : " other pods");
-	}
-	textbuf_add(&s, " on the way here");
+	score_say(r, "; with %s/%s", node->assumed_namespace, node->assumed_name);
+	if (node->assumed_pods > 1)
+		score_say(r, " and %" PRId64 " other pod%s", (int64_t)node->assumed_pods - 1,
+			  node->assumed_pods == 2 ? "" : "s");
+	score_say(r, " on the way here");
 }
 
 /* --- one node */
@@ -387,19 +358,6 @@ void score_after_scale(const struct score_query *q, enum score_plugin_id plugin,
 	tell_assumed(node, result);
 }
 
-/* Raises a measured node above unmeasured ones. */
-static void raise_score(const struct score_scale *scale, struct score_result *r)
-{
-	struct textbuf s;
-
-	r->score = scale->measured_least;
-	score_term(r, "aboveUnmeasured", "", (double)r->score);
-	if (!score_tells(r))
-		return;
-	s = score_reason_more(r);
-	textbuf_add(&s, "; at least 1, above nodes that are not measured");
-}
-
 void score_node_by(const struct score_query *q, enum score_plugin_id plugin,
 		   const struct score_scale *scale, const struct score_node *node,
 		   enum score_detail detail, struct score_result *result)
@@ -407,8 +365,12 @@ void score_node_by(const struct score_query *q, enum score_plugin_id plugin,
 	assert(score_plugin_has(plugin, q->variant));
 	if (score_before_scale(q, plugin, node, detail, result))
 		score_after_scale(q, plugin, scale, node, result);
-	if (node->measured && result->score < scale->measured_least)
-		raise_score(scale, result);
+	if (!node->measured || result->score >= scale->measured_least)
+		return;
+	/* A measured node is above unmeasured ones. */
+	result->score = scale->measured_least;
+	score_term(result, "aboveUnmeasured", "", (double)result->score);
+	score_say(result, "; at least 1, above nodes that are not measured");
 }
 
 double score_blend(const int64_t *scores, const double *weights, size_t count)

@@ -28,7 +28,6 @@
 #include "aggregator/policy/recent_pods.h"
 #include "aggregator/policy/score/plugin.h"
 #include "aggregator/policy/score/score_load.h"
-#include "aggregator/policy/textbuf.h"
 
 static const enum score_fallback fallback_of_window[WINDOWS] = {
 	[WINDOW_5M] = FALLBACK_WINDOW_5M,
@@ -269,20 +268,17 @@ void score_fallback_text(const struct score_node *node, char text[SCORE_FALLBACK
 		[FALLBACK_NONE] = "none",
 		[FALLBACK_EXPIRED] = "expired",
 		[FALLBACK_ALLOCATION] = "allocation",
-		[FALLBACK_LATE] = "late ",
 		[FALLBACK_SINCE_START] = "since start",
 		[FALLBACK_WINDOW_5M] = "window 5m",
 		[FALLBACK_WINDOW_10M] = "window 10m",
 		[FALLBACK_WINDOW_15M] = "window 15m",
 	};
-	struct textbuf s;
-
-	textbuf_start(&s, text, SCORE_FALLBACK_LEN);
-	textbuf_add(&s, names[node->fallback]);
-	if (node->fallback == FALLBACK_LATE) {
-		textbuf_add_int(&s, (int64_t)node->age_seconds);
-		textbuf_add(&s, "s");
-	}
+	*text = '\0';
+	if (node->fallback == FALLBACK_LATE)
+		textbuf_add(text, SCORE_FALLBACK_LEN, "late %" PRId64 "s",
+			    (int64_t)node->age_seconds);
+	else
+		textbuf_add(text, SCORE_FALLBACK_LEN, "%s", names[node->fallback]);
 }
 
 /* --- sums of the pods */

@@ -49,24 +49,13 @@ SCORE_ARITHMETIC double unrounded(double u, double target)
 static void tell(struct score_result *r, double u, double target, int64_t used, int64_t added,
 		 int64_t of)
 {
-	struct textbuf s = score_reason(r);
-
-	textbuf_add(&s, "CPU would be at ");
-	textbuf_add_fixed(&s, u, 1);
-	textbuf_add(&s, u > 100	     ? " %, more than there is ("
-			: u > target ? " %, above"
-				     : " %, within");
-	if (u <= 100) {
-		textbuf_add(&s, " the target of ");
-		textbuf_add_fixed(&s, target, 1);
-		textbuf_add(&s, " % (");
-	}
-	textbuf_add_int(&s, used);
-	textbuf_add(&s, "m measured + ");
-	textbuf_add_int(&s, added);
-	textbuf_add(&s, "m expected of ");
-	textbuf_add_int(&s, of);
-	textbuf_add(&s, "m)");
+	score_say(r, "CPU would be at %.1f %%, ", u);
+	if (u > 100)
+		score_say(r, "more than there is");
+	else
+		score_say(r, "%s the target of %.1f %%", u > target ? "above" : "within", target);
+	score_say(r, " (%" PRId64 "m measured + %" PRId64 "m expected of %" PRId64 "m)", used,
+		  added, of);
 }
 
 SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node *node,
