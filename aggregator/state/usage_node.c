@@ -524,12 +524,6 @@ void usage_node_note(struct usage_node *n, const struct quarantine *q, int64_t e
 	n->head.quarantine = *kept;
 }
 
-/* Churn beyond any real node: what is kept for those that left is worth less than the memory. */
-static bool too_much_kept(const struct usage_node *n, size_t pods_max)
-{
-	return n->pod_count > 2 * pods_max || n->ref_count > 2 * BODY_ENTRIES_MAX;
-}
-
 uint64_t usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
 			  const struct interval *interval, uint64_t generation, size_t pods_max)
 {
@@ -548,7 +542,8 @@ uint64_t usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN]
 	renew_uses(n, interval->entry_count);
 	same = are_current(n, interval);
 	news = same ? apply_to_current(n, interval) : apply_entries(n, interval);
-	if (too_much_kept(n, pods_max))
+	/* Churn beyond any real node: memory is worth more than what is kept of removed pods. */
+	if (n->pod_count > 2 * pods_max || n->ref_count > 2 * BODY_ENTRIES_MAX)
 		end_ns = INT64_MAX;
 	/* An entry may have become another workload's. */
 	if (!same || news || n->forget_ns <= end_ns) {
