@@ -5,21 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/mem.h"
 
 static const struct entry *find_entry(const struct interval *i, uint32_t ref)
 {
-	size_t low = 0, high = i->entry_count;
+	size_t at = array_lower_bound(&ref, i->entries, i->entry_count, sizeof(i->entries[0]),
+				      array_compare_uint32);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (i->entries[middle].ref < ref)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < i->entry_count && i->entries[low].ref == ref ? &i->entries[low] : NULL;
+	return at < i->entry_count && i->entries[at].ref == ref ? &i->entries[at] : NULL;
 }
 
 /* The pod by which an item is sorted, or itself. */

@@ -67,17 +67,10 @@ void usage_node_free(struct usage_node *n)
 
 const struct usage_ref *usage_node_find_ref(const struct usage_node *n, uint32_t ref)
 {
-	size_t low = 0, high = n->ref_count;
+	size_t at = array_lower_bound(&ref, n->refs, n->ref_count, sizeof(*n->refs),
+				      array_compare_uint32);
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (n->refs[middle].ref < ref)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < n->ref_count && n->refs[low].ref == ref ? &n->refs[low] : NULL;
+	return at < n->ref_count && n->refs[at].ref == ref ? &n->refs[at] : NULL;
 }
 
 bool usage_node_runs(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN])
