@@ -37,6 +37,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/mem.h"
 
 enum { WORKLOADS_MAX = CGROUPS_MAX };
@@ -272,22 +273,6 @@ static const char *uid_of(const struct pod_finder *f, int index)
 	return topology_at(f->topology, (size_t)index)->identity.pod_uid;
 }
 
-/* The first place with this UID, or where it would be. */
-static size_t find_place(const struct pod_finder *f, const char *uid)
-{
-	size_t low = 0, high = f->place_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(f->places[middle].uid, uid) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static int find_elsewhere(struct pod_finder *f, int container)
 {
 	const char *uid = uid_of(f, container);
@@ -295,7 +280,9 @@ static int find_elsewhere(struct pod_finder *f, int container)
 
 	if (!f->places)
 		make_places(f);
-	for (size_t i = find_place(f, uid); i < f->place_count; i++) {
+	for (size_t i = array_lower_bound(&uid, f->places, f->place_count, sizeof(*f->places),
+					  array_compare_text);
+	     i < f->place_count; i++) {
 		if (strcmp(f->places[i].uid, uid) != 0)
 			break;
 		if (listed_above(f, f->places[i].index) == above)

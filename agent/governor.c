@@ -122,11 +122,6 @@ static double tick_cpu_ns(const struct governor *g)
 	return slow ? (double)(g->total.slow_cpu_ns - from->slow_cpu_ns) / (double)slow : 0;
 }
 
-static double expected_percent(const struct governor *g, int rate_hz)
-{
-	return cost_percent(g) + (rate_hz - g->rate_hz) * 100 * tick_cpu_ns(g) / (double)NS_PER_S;
-}
-
 /* Before a step down: doubles the wait if the last raise did not hold. */
 static void adapt_hold(struct governor *g)
 {
@@ -169,7 +164,8 @@ static bool over_budget(struct governor *g, struct error *said)
 static bool within_budget(struct governor *g, struct error *said)
 {
 	int rate = higher_rate(g);
-	double expected = expected_percent(g, rate);
+	double expected =
+		cost_percent(g) + (rate - g->rate_hz) * 100 * tick_cpu_ns(g) / (double)NS_PER_S;
 	int64_t now = g->total.mono_ns;
 
 	if (rate == g->rate_hz || expected >= CLEARLY_BELOW * g->budget_percent) {

@@ -56,7 +56,7 @@ void once_json_write(const struct once_sample *sample, struct buf *out);
 
 struct once_item {
 	const struct entry *entry; /* borrowed */
-	const struct entity *pod; /* of a container with a listed pod; else NULL */
+	const struct entry *leader; /* borrowed; of a container its listed pod, else entry */
 };
 
 /*

@@ -5,21 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/mem.h"
 
 static const struct entry *find_entry(const struct interval *i, uint32_t ref)
 {
-	size_t low = 0, high = i->entry_count;
+	size_t at = array_lower_bound(&ref, i->entries, i->entry_count, sizeof(i->entries[0]),
+				      array_compare_uint32);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (i->entries[middle].ref < ref)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < i->entry_count && i->entries[low].ref == ref ? &i->entries[low] : NULL;
+	return at < i->entry_count && i->entries[at].ref == ref ? &i->entries[at] : NULL;
 }
 
 /* The pod by which an item is sorted, or itself. */
@@ -47,13 +41,9 @@ static int compare_entries(const struct entry *a, const struct entry *b)
 	return names ? names : (a->ref > b->ref) - (a->ref < b->ref);
 }
 
-struct place {
-	const struct entry *entry, *leader;
-};
-
-static int compare_places(const void *left, const void *right)
+static int compare_items(const void *left, const void *right)
 {
-	const struct place *a = left, *b = right;
+	const struct once_item *a = left, *b = right;
 
 	if (a->leader != b->leader)
 		return compare_entries(a->leader, b->leader);
@@ -64,20 +54,12 @@ static int compare_places(const void *left, const void *right)
 
 struct once_item *once_items(const struct interval *i, size_t *count)
 {
-	struct place *places = mem_zalloc(i->entry_count, sizeof(*places));
 	struct once_item *items = mem_zalloc(i->entry_count, sizeof(*items));
 
 	for (size_t n = 0; n < i->entry_count; n++)
-		places[n] = (struct place){&i->entries[n], leader(i, &i->entries[n])};
+		items[n] = (struct once_item){&i->entries[n], leader(i, &i->entries[n])};
 	if (i->entry_count > 1)
-		qsort(places, i->entry_count, sizeof(*places), compare_places);
-	for (size_t n = 0; n < i->entry_count; n++) {
-		bool led = places[n].leader != places[n].entry;
-
-		items[n].entry = places[n].entry;
-		items[n].pod = led ? places[n].leader->entity : NULL;
-	}
-	free(places);
+		qsort(items, i->entry_count, sizeof(*items), compare_items);
 	*count = i->entry_count;
 	return items;
 }

@@ -156,7 +156,8 @@ static void write_item(struct jsonw *w, const struct once_item *item)
 	jsonw_key_text(w, "containerID", e->container_id);
 	jsonw_key_text(w, "qosClass", qos_class_name[e->qos]);
 	jsonw_key_text(w, "runtime", container_runtime_name[e->runtime]);
-	jsonw_key_text(w, "pod", item->pod ? item->pod->name : NULL);
+	if (item->leader != item->entry)
+		jsonw_key_text(w, "pod", item->leader->entity->name);
 	write_usage(w, u, NULL);
 	usage_json_write_limits(w, &item->entry->limits);
 	write_contention(w, u);

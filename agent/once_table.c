@@ -227,8 +227,8 @@ static const struct title titles[COLUMNS] = {
 static void add_name(struct table *t, const struct once_item *item)
 {
 	const struct entity *e = item->entry->entity;
-	char *indented =
-		item->pod && e->container_id[0] ? mem_printf("  %s", e->container_id) : NULL;
+	bool inside = item->leader != item->entry && e->container_id[0];
+	char *indented = inside ? mem_printf("  %s", e->container_id) : NULL;
 
 	if (indented)
 		add(t, indented);

@@ -284,16 +284,11 @@ static int walk(struct sampler_bpf *b, int h, uint32_t blocks, struct error *err
 	return err ? err : (int)state->cursor;
 }
 
-static uint32_t renewed_by(const struct sampler_bpf *b, enum pass_kind kind)
-{
-	return sampler_renewed(kind) & ~(kind == PASS_BRIEF ? b->kept : 0);
-}
-
 /* Moves the records of one walk into the readings; returns how many the topology knows. */
 static uint32_t take_records(struct sampler_bpf *b, int h, int count, struct topology *t,
 			     enum pass_kind kind, uint64_t pass, struct pass_result *result)
 {
-	uint32_t renewed = renewed_by(b, kind), known = 0;
+	uint32_t renewed = sampler_renewed(kind) & ~(kind == PASS_BRIEF ? b->kept : 0), known = 0;
 
 	for (int i = 0; i < count; i++) {
 		const struct fast_record *fast = &b->object.fast[i];

@@ -38,7 +38,6 @@ enum { SAMPLES = 8, LEAVES_EXAMINED = 512, ATTEMPTS = 10 };
 
 /* --- what is compared ------------------------------------------------------------------------- */
 
-enum origin { FROM_CPU, FROM_THROTTLE, FROM_MEMORY };
 enum version { V1, V2 };
 
 /* A number in a file of a cgroup. */
@@ -50,7 +49,6 @@ struct place {
 
 struct fact {
 	const char *what;
-	enum origin origin;
 	uint32_t have; /* enum reading_have */
 	size_t offset; /* in struct reading, of 64 bits */
 	struct place place[2]; /* by version */
@@ -59,32 +57,26 @@ struct fact {
 #define IN(member) offsetof(struct reading, member)
 static const struct fact facts[] = {
 	{"CPU ns",
-	 FROM_CPU,
 	 HAVE_CPU,
 	 IN(cpu_ns),
 	 {{"cpuacct.usage", NULL, 1}, {"cpu.stat", "usage_usec", 1000}}},
 	{"memory bytes",
-	 FROM_MEMORY,
 	 HAVE_MEMORY,
 	 IN(mem_bytes),
 	 {{"memory.usage_in_bytes", NULL, 1}, {"memory.current", NULL, 1}}},
 	{"memory limit",
-	 FROM_MEMORY,
 	 HAVE_MEMORY_LIMIT,
 	 IN(mem_limit_bytes),
 	 {{"memory.limit_in_bytes", NULL, 1}, {"memory.max", NULL, 1}}},
 	{"CPU quota ns",
-	 FROM_THROTTLE,
 	 HAVE_CPU_LIMIT,
 	 IN(cpu_quota_ns),
 	 {{"cpu.cfs_quota_us", NULL, 1000}, {"cpu.max", NULL, 1000}}},
 	{"CPU periods",
-	 FROM_THROTTLE,
 	 HAVE_THROTTLE,
 	 IN(periods),
 	 {{"cpu.stat", "nr_periods", 1}, {"cpu.stat", "nr_periods", 1}}},
 	{"throttled ns",
-	 FROM_THROTTLE,
 	 HAVE_THROTTLE,
 	 IN(throttled_ns),
 	 {{"cpu.stat", "throttled_time", 1}, {"cpu.stat", "throttled_usec", 1000}}},
@@ -95,15 +87,10 @@ enum { FACTS = sizeof(facts) / sizeof(facts[0]), FACT_CPU = 0, FACT_MEMORY = 1 }
 /* The hierarchy of a fact, or -1. */
 static int hierarchy_of(const struct cgroupfs *fs, const struct fact *fact)
 {
-	switch (fact->origin) {
-	case FROM_CPU:
+	if (fact->have == HAVE_CPU)
 		return fs->cpu_from;
-	case FROM_THROTTLE:
-		return fs->throttle_from;
-	case FROM_MEMORY:
-		return fs->memory_from;
-	}
-	return -1;
+	return fact->have == HAVE_MEMORY || fact->have == HAVE_MEMORY_LIMIT ? fs->memory_from
+									    : fs->throttle_from;
 }
 
 static const struct place *place_of(const struct cgroupfs *fs, const struct fact *fact)

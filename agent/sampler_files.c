@@ -170,11 +170,6 @@ struct visit {
 	bool gone[HIERARCHIES];
 };
 
-static bool is_gone(int err)
-{
-	return err == -ENOENT || err == -ENODEV || err == -ENOTDIR;
-}
-
 /* The directory of the cgroup, or -errno; -ENODEV: its path has another cgroup now. */
 static int open_dir(const struct files *f, struct visit *v, int h)
 {
@@ -204,7 +199,7 @@ static int open_source(const struct files *f, struct visit *v, int i)
 	int fd;
 
 	if (dir < 0) {
-		v->gone[h] = is_gone(dir);
+		v->gone[h] = dir == -ENOENT || dir == -ENODEV || dir == -ENOTDIR;
 		return dir;
 	}
 	fd = openat(dir, f->active[i].source->file, O_RDONLY | O_CLOEXEC);

@@ -397,13 +397,6 @@ static int open_loop(struct engine *e, struct error *error)
 	return rc;
 }
 
-static void on_restored(void *ctx)
-{
-	struct engine *e = ctx;
-
-	publisher_publish(e->publisher);
-}
-
 static void on_recalled(void *ctx, const char *name, const char *text, size_t len)
 {
 	struct engine *e = ctx;
@@ -449,19 +442,12 @@ static int open_saver(struct engine *e, struct error *error)
 		.views = e->views,
 		.decisions = e->decisions,
 		.node_keys = e->node_keys,
-		.restored = on_restored,
+		.publisher = e->publisher,
 		.recalled = on_recalled,
 		.ctx = e,
 	};
 
 	return config.dir ? saver_open(&e->saver, &config, error) : 0;
-}
-
-static void on_caught_up(void *ctx, uint64_t ticket)
-{
-	struct engine *e = ctx;
-
-	publisher_want(e->publisher, ticket);
 }
 
 /* Any thread. */
@@ -473,13 +459,6 @@ static void on_view_wanted(void *ctx, uint64_t ticket)
 		publisher_want(e->publisher, ticket);
 }
 
-static void on_model_changed(void *ctx)
-{
-	struct engine *e = ctx;
-
-	publisher_note_events(e->publisher);
-}
-
 /* The first view has the cluster: without it the service would seem standalone and ready. */
 static int open_informer(struct engine *e, struct error *error)
 {
@@ -489,9 +468,7 @@ static int open_informer(struct engine *e, struct error *error)
 		.context = e->config->kube_context,
 		.standalone = e->config->standalone,
 		.loop = &e->loop,
-		.changed = on_model_changed,
-		.caught_up = on_caught_up,
-		.ctx = e,
+		.publisher = e->publisher,
 		.reservations = e->reservations,
 		.status_counters = e->config->write_quota_status ? &e->counters.quota : NULL,
 		.views = e->views,

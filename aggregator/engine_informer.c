@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kube thread --batches--> queue --wake--> on_news: batch by batch into the model --> changed()
+ * kube thread --batches--> queue --wake--> on_news: batch by batch into the model --> publisher
  *                                              |
  *                                              +--pod by pod--> reservations
  *
@@ -23,6 +23,7 @@
 #include "aggregator/edge/kube/requeuer.h"
 #include "aggregator/edge/kube/status_writer.h"
 #include "aggregator/edge/kube/token_review.h"
+#include "aggregator/engine_publisher.h"
 #include "aggregator/state/reservations.h"
 #include "shared/file.h"
 #include "shared/log.h"
@@ -115,10 +116,10 @@ static void on_news(uv_async_t *news)
 	if (done == BATCHES_PER_TURN)
 		uv_async_send(&f->news);
 	if (changed)
-		f->config.changed(f->config.ctx);
+		publisher_note_events(f->config.publisher);
 	if (done < BATCHES_PER_TURN && ticket > f->caught_up) {
 		f->caught_up = ticket;
-		f->config.caught_up(f->config.ctx, ticket);
+		publisher_want(f->config.publisher, ticket);
 	}
 }
 

@@ -15,6 +15,7 @@
 #include "shared/error.h"
 
 struct front_proxy;
+struct publisher;
 struct reservations;
 
 struct informer_config {
@@ -24,10 +25,11 @@ struct informer_config {
 	const char *context; /* of the kubeconfig; NULL: its current one */
 	bool standalone; /* no API, whatever there is */
 	uv_loop_t *loop;
-	void (*changed)(void *ctx); /* loop thread: the model is another one */
-	/* Loop thread: it has all that had arrived when informer_catch_up() had that ticket. */
-	void (*caught_up)(void *ctx, uint64_t ticket);
-	void *ctx;
+	/*
+	 * Borrowed; told on the loop thread of changes of the model, and of the tickets of
+	 * informer_catch_up() that it serves.
+	 */
+	struct publisher *publisher;
 	struct reservations *reservations; /* borrowed; told of what becomes of pods */
 	/*
 	 * Pods that wait are reviewed, with this claim changed for them; NULL: none. The context is
@@ -56,8 +58,8 @@ void informer_stop(struct informer *f);
 void informer_free(struct informer *f);
 
 /*
- * Any thread, between open and stop: what has arrived by now is to be in the model, and caught_up
- * is told. False: nothing ever arrives.
+ * Any thread, between open and stop: what has arrived by now is to be in the model, and the
+ * publisher is told. False: nothing ever arrives.
  */
 bool informer_catch_up(struct informer *f, uint64_t ticket);
 /* Where the model is from: "inCluster", "kubeconfig", "snapshot"; NULL: there is none. */

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "aggregator/edge/store/store.h"
+#include "aggregator/engine_publisher.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
@@ -290,7 +291,7 @@ static void on_opened(struct saver *s, struct store_event *e)
 			 (double)e->took_ns / NS_PER_MS);
 	}
 	if (restored)
-		s->config.restored(s->config.ctx);
+		publisher_publish(s->config.publisher);
 	/* Changes without a database are due. */
 	if (s->failing && !s->save)
 		begin_save(s);

@@ -19,6 +19,8 @@
 #define SAVER_WORKLOADS "workloads"
 #define SAVER_NODE_KEYS "nodeKeys"
 
+struct publisher;
+
 struct saver_config {
 	const char *dir; /* borrowed, as is all here, for the saver's life */
 	int64_t every_ns;
@@ -30,9 +32,9 @@ struct saver_config {
 	struct view_slot *views; /* and what these remember of workloads, as SAVER_WORKLOADS */
 	struct drain_log *decisions; /* saved, too, and restored */
 	const struct node_keys *node_keys; /* saved, too, as SAVER_NODE_KEYS */
-	void (*restored)(void *ctx); /* nodes came back while the loop runs */
+	struct publisher *publisher; /* publishes nodes that come back while the loop runs */
 	/*
-	 * What was remembered under a name is back; called like restored, and before saver_open()
+	 * What was remembered under a name is back; loop thread, also before saver_open()
 	 * returns.
 	 */
 	void (*recalled)(void *ctx, const char *name, const char *text, size_t len);

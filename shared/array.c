@@ -63,6 +63,13 @@ int array_compare_int64(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
+int array_compare_uint32(const void *a, const void *b)
+{
+	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+
+	return (left > right) - (left < right);
+}
+
 int array_compare_text(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);

@@ -64,12 +64,6 @@ uint64_t histogram_total(const struct histogram *h)
 	return total;
 }
 
-/* The sample number, from 1; NaN: the first. */
-static double wanted_sample(double q, uint64_t total)
-{
-	return fmax(ceil(fmin(fmax(q, 0), 1) * (double)total), 1);
-}
-
 /*
  * Interpolates in the part of bucket i between min and max, on the logarithmic scale; part: share
  * of its samples, above 0, at most 1.
@@ -97,7 +91,7 @@ bool histogram_quantiles(const struct histogram *h, const double q[], double out
 		return false;
 	pthread_once(&border_once, build_borders);
 	for (unsigned int k = 0; k < count; k++) {
-		double wanted = wanted_sample(q[k], total), before;
+		double wanted = fmax(ceil(fmin(fmax(q[k], 0), 1) * (double)total), 1), before;
 
 		while (i < HISTOGRAM_BUCKETS - 1 && (double)seen < wanted)
 			seen += h->count[++i];

@@ -169,12 +169,6 @@ static bool is_text(const yaml_event_t *e)
 
 /* --- anchors ---------------------------------------------------------------------------------- */
 
-/* The position of the next value. */
-static size_t value_start(const struct converter *c)
-{
-	return c->out->len + c->writer.comma;
-}
-
 /* *anchor is its index; NO_ANCHOR without a name. */
 static int open_anchor(struct converter *c, const yaml_char_t *name, int *anchor)
 {
@@ -188,8 +182,8 @@ static int open_anchor(struct converter *c, const yaml_char_t *name, int *anchor
 		return fail(c, text);
 	}
 	*anchor = (int)c->anchor_count++;
-	c->anchors[*anchor] =
-		(struct anchor){.name = mem_strdup((const char *)name), .start = value_start(c)};
+	c->anchors[*anchor] = (struct anchor){.name = mem_strdup((const char *)name),
+					      .start = c->out->len + c->writer.comma};
 	return 0;
 }
 

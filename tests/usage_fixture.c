@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/usage_fixture.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #define GIB (1024.0 * 1024 * 1024)
@@ -51,7 +52,9 @@ static void fill_node(struct node_sample *n, const struct usage_fixture *f, uint
 	n->usage = random_usage(seed, f->seconds, 6000, 20 * GIB);
 	for (unsigned int i = 0; i < f->seconds * 10; i++) {
 		const struct moments32 *m = &n->usage.cpu_milli;
-		double least = (double)m->min, span = (double)m->max - least;
+		/* A node's use varies by a factor of three. */
+		double least = fmax((double)m->min, (double)m->max / 3);
+		double span = (double)m->max - least;
 
 		histogram_add(&n->cpu_hist, least + span * fixture_random(seed), HISTOGRAM_CPU_X0);
 		histogram_add(&n->mem_hist,

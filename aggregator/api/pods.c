@@ -50,13 +50,13 @@ static void write_workload(struct jsonw *w, const struct answer *a, const struct
 static void write_container(struct jsonw *w, const struct view_pod *p,
 			    const struct container_stats *c, int64_t end_ns)
 {
-	char cgroup[ENTITY_NAME_MAX + 1], name[CONTAINER_NAME_MAX + 1];
+	char name[CONTAINER_NAME_MAX + 1];
 	bool named = p->pod && kube_pod_find_container(p->pod, c->id, name);
 
 	jsonw_object_open(w);
 	if (named)
 		jsonw_key_string(w, "name", name);
-	jsonw_key_string(w, named ? "cgroup" : "name", container_stats_name(p->use, c, cgroup));
+	jsonw_key_string(w, named ? "cgroup" : "name", c->name);
 	jsonw_key_text(w, "id", c->id);
 	jsonw_key_text(w, "runtime", container_runtime_name[c->runtime]);
 	usage_json_write_limits(w, c->limits);

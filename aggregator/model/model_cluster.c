@@ -28,12 +28,6 @@ struct object_table *object_table_new(size_t count, uint64_t generation)
 	return t;
 }
 
-static struct object_table *object_table_hold(struct object_table *t)
-{
-	refs_hold(&t->users);
-	return t;
-}
-
 void object_table_drop(struct object_table *t)
 {
 	if (!refs_drop(&t->users))
@@ -190,7 +184,8 @@ struct cluster *model_cluster(struct model *m)
 	memcpy(c->sources, m->sources, sizeof(c->sources));
 	for (enum object_kind k = 0; k < OBJECT_KINDS; k++) {
 		model_kind_settle(m, k);
-		c->tables[k] = object_table_hold(m->kinds[k].table);
+		c->tables[k] = m->kinds[k].table;
+		refs_hold(&c->tables[k]->users);
 	}
 	settle_places(m, c);
 	cluster_drop(m->cluster);

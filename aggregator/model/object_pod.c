@@ -482,13 +482,6 @@ static struct kube_pod *new_pod(const struct object_source *s, struct draft *d)
 	return p;
 }
 
-static void draft_fini(struct draft *d)
-{
-	pod_template_drop(d->template);
-	buf_fini(&d->resized_text);
-	buf_fini(&d->containers);
-}
-
 int object_pod_read(const struct object_source *s, struct object **out)
 {
 	struct draft d = {0};
@@ -503,7 +496,9 @@ int object_pod_read(const struct object_source *s, struct object **out)
 		else
 			*out = &p->object;
 	}
-	draft_fini(&d);
+	pod_template_drop(d.template);
+	buf_fini(&d.resized_text);
+	buf_fini(&d.containers);
 	return err;
 }
 

@@ -28,7 +28,7 @@ bool object_text_is_nothing(const cJSON *item)
 	return cJSON_IsNull(item) || (cJSON_IsNumber(item) && !isfinite(item->valuedouble));
 }
 
-/* So many are sorted by insertion. */
+/* So many need no memory of their own. */
 enum { FEW_MEMBERS = 16 };
 
 struct member {
@@ -155,31 +155,6 @@ static int compare_members(const void *a, const void *b)
 	return order ? order : (x->place > y->place) - (x->place < y->place);
 }
 
-/* Insertion, for the few members that most objects have. */
-static void sort_few(struct member *members, size_t count)
-{
-	for (size_t i = 1; i < count; i++) {
-		struct member one = members[i];
-		size_t at = i;
-
-		for (; at > 0 && compare_members(&members[at - 1], &one) > 0; at--)
-			members[at] = members[at - 1];
-		members[at] = one;
-	}
-}
-
-static void write_sorted(struct object_text *t, const cJSON *object, struct member *members,
-			 size_t count)
-{
-	if (count <= FEW_MEMBERS)
-		sort_few(members, count);
-	else
-		qsort(members, count, sizeof(*members), compare_members);
-	for (size_t i = 0; i < count; i++)
-		if (i == 0 || strcmp(members[i - 1].item->string, members[i].item->string) != 0)
-			write_member(t, object, members[i].item, &WHOLE);
-}
-
 /* All members of an object, or those that are picked. */
 static void write_members(struct object_text *t, const cJSON *object,
 			  bool (*pick)(const char *name))
@@ -194,8 +169,10 @@ static void write_members(struct object_text *t, const cJSON *object,
 			used++;
 		}
 	bound_count(t, object, used);
-	if (!t->beyond)
-		write_sorted(t, object, members, used);
+	qsort(members, used, sizeof(*members), compare_members);
+	for (size_t i = 0; i < used && !t->beyond; i++)
+		if (i == 0 || strcmp(members[i - 1].item->string, members[i].item->string) != 0)
+			write_member(t, object, members[i].item, &WHOLE);
 	if (members != few)
 		free(members);
 }

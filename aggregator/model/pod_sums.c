@@ -264,20 +264,14 @@ static int add_all(struct adder *a, const char *key, const char *status_key, add
 	return 0;
 }
 
-/* Whether the resource may be stated for the pod as a whole. */
-static bool is_pod_level(const char *name)
-{
-	return strcmp(name, "cpu") == 0 || strcmp(name, "memory") == 0 ||
-	       strncmp(name, "hugepages-", 10) == 0;
-}
-
 static void replace(struct resources *sum, const struct resources *stated)
 {
 	const char *name;
 	int64_t amount;
 
 	for (size_t at = 0; resources_next(stated, &at, &name, &amount);)
-		if (is_pod_level(name))
+		if (strcmp(name, "cpu") == 0 || strcmp(name, "memory") == 0 ||
+		    strncmp(name, "hugepages-", 10) == 0)
 			resources_set_named(sum, name, amount);
 }
 

@@ -13,12 +13,6 @@ static bool is_taint(const cJSON *item)
 	return *object_json_text(item, "key") != '\0';
 }
 
-static size_t size_of(const cJSON *item)
-{
-	return strlen(object_json_text(item, "key")) + strlen(object_json_text(item, "value")) +
-	       strlen(object_json_text(item, "effect")) + 3;
-}
-
 void taints_read(const cJSON *json, struct taints *out)
 {
 	const cJSON *first = object_json_first(json);
@@ -29,7 +23,9 @@ void taints_read(const cJSON *json, struct taints *out)
 	for (const cJSON *item = first; item; item = item->next) {
 		if (is_taint(item)) {
 			count++;
-			bytes += size_of(item);
+			bytes += strlen(object_json_text(item, "key")) +
+				 strlen(object_json_text(item, "value")) +
+				 strlen(object_json_text(item, "effect")) + 3;
 		} else {
 			out->unreadable = true;
 		}

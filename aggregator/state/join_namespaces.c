@@ -334,11 +334,6 @@ static void measure_share(const struct view_pod *p, bool expired, struct namespa
 			measure_pod(p[i].use, share);
 }
 
-static const struct view_pod *known_pods(const struct view_node *node)
-{
-	return node->pods + (node->pod_count - node->model->pod_count);
-}
-
 /* When what the stats say does not count any more; INT64_MAX: it never did, or does not now. */
 static int64_t expiry_of(const struct node_stats *stats, int64_t now_ns, bool *expired)
 {
@@ -365,7 +360,7 @@ static void measure_node(struct namespaces *n, const struct view_node *node,
 	shares->until_ns = expiry_of(node->stats, n->now_ns, &expired);
 	if (!shares->count || !node->model)
 		return;
-	p = known_pods(node);
+	p = node->pods + (node->pod_count - node->model->pod_count);
 	for (size_t i = 0; i < shares->count; i++) {
 		struct namespace_share *share = &shares->of[i], old = *share;
 

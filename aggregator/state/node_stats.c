@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/state/compressed_name.h"
 #include "shared/mem.h"
 #include "shared/refs.h"
 
@@ -33,12 +32,6 @@ struct stats_names *stats_names_new(size_t limits, size_t text_size)
 	atomic_init(&n->users, 1);
 	n->limit_count = limits;
 	n->text = (char *)&n->limits[limits];
-	return n;
-}
-
-static struct stats_names *stats_names_hold(struct stats_names *n)
-{
-	refs_hold(&n->users);
 	return n;
 }
 
@@ -201,7 +194,8 @@ struct node_stats *node_stats_new_bounded(const struct node_stats *from)
 		at.text = (char *)(at.limits + limits);
 	memcpy(stats, from, sizeof(*stats));
 	atomic_init(&stats->users, 1);
-	stats->names = from->names ? stats_names_hold(from->names) : NULL;
+	if (stats->names)
+		refs_hold(&stats->names->users);
 	stats->peaks = from->peaks ? node_peaks_hold(from->peaks) : NULL;
 	stats->name = place_text(&at, from->name);
 	stats->pods = pods;
@@ -301,16 +295,6 @@ void node_stats_drop(struct node_stats *p)
 	node_peaks_drop(p->peaks);
 	stats_names_drop(p->names);
 	free(p);
-}
-
-const char *container_stats_name(const struct pod_stats *pod, const struct container_stats *c,
-				 char room[ENTITY_NAME_MAX + 1])
-{
-	if (!c->compressed)
-		return c->name;
-	assert(compressed_name_len(c->name, pod->name, c->id) <= ENTITY_NAME_MAX);
-	compressed_name_put(c->name, pod->name, c->id, room);
-	return room;
 }
 
 void node_stats_pod_usage(const struct node_stats *p, const struct pod_stats *pod,

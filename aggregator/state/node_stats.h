@@ -72,8 +72,8 @@ struct held {
 };
 
 struct container_stats {
-	const char *name; /* see container_stats_name(); lives as long as the stats, as all strings
-			     and limits here */
+	/* The cgroup's path; lives as long as the stats, as all strings and limits here. */
+	const char *name;
 	const char *id; /* container id, "" unknown */
 	const struct kernel_limits *limits;
 	struct latest_usage latest;
@@ -81,15 +81,14 @@ struct container_stats {
 	float pressure[PRESSURES]; /* share of the time, 0..1 */
 	uint16_t pressure_have; /* bits of enum usage_have: which of pressure were measured */
 	uint8_t runtime; /* enum container_runtime */
-	bool throttle_known : 1;
-	bool compressed : 1; /* name is to be expanded (compressed_name.h) */
+	bool throttle_known;
 };
 
 struct pod_stats {
 	const char *name; /* the API's, else the cgroup's path */
 	const char *uid; /* "" where there is none */
 	const struct kernel_limits *limits;
-	const struct container_stats *containers; /* sorted by container_stats_name() */
+	const struct container_stats *containers; /* sorted by name */
 	const struct pod_peaks *peaks; /* in the stats'; NULL: no complete bucket yet */
 	uint32_t container_count;
 	uint8_t kind, qos; /* enum entity_kind, enum qos_class */
@@ -193,9 +192,6 @@ void kernel_bounds_sum(const struct pod_stats *pods, size_t count, int64_t whole
 struct node_stats *node_stats_hold(struct node_stats *p);
 /* Any thread; the last user frees it. NULL is allowed. */
 void node_stats_drop(struct node_stats *p);
-/* The cgroup path of one of the pod's containers; in `room` where it had to be put together. */
-const char *container_stats_name(const struct pod_stats *pod, const struct container_stats *c,
-				 char room[ENTITY_NAME_MAX + 1]);
 /* All that the stats say of the use of one of its pods. */
 void node_stats_pod_usage(const struct node_stats *p, const struct pod_stats *pod,
 			  struct usage_summary *out);

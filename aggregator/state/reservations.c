@@ -71,18 +71,6 @@ static struct life *life_new(const char *uid)
 	return life;
 }
 
-static struct life *life_hold(struct life *life)
-{
-	refs_hold(&life->users);
-	return life;
-}
-
-static void life_drop(struct life *life)
-{
-	if (refs_drop(&life->users))
-		free(life);
-}
-
 /* Takes over one hold of the life. */
 static struct record *record_new(const struct reservation *from, struct life *life)
 {
@@ -107,7 +95,8 @@ static void record_drop(struct record *r)
 	if (!r || !refs_drop(&r->users))
 		return;
 	resources_fini(&r->entry.requests);
-	life_drop(r->life);
+	if (refs_drop(&r->life->users))
+		free(r->life);
 	free(r);
 }
 
@@ -336,9 +325,10 @@ static void forget(struct reservations *l, struct tracked_reservation *r, struct
 static void replace(struct reservations *l, struct tracked_reservation *r,
 		    const struct reservation *entry, struct garbage *g)
 {
-	struct record *record = record_new(entry, life_hold(r->record->life));
+	struct record *record = record_new(entry, r->record->life);
 	bool moves = reservations_compare(&r->record->entry, &record->entry) != 0;
 
+	refs_hold(&r->record->life->users);
 	assert(!g->record);
 	changed(l, g);
 	list_leave(l, r);
@@ -575,32 +565,29 @@ int reservations_charge(struct reservations *l, const char *uid, const char *nod
 
 bool reservations_remember(struct reservations *l, const char *uid)
 {
-	struct garbage none = {0};
 	bool added;
 
 	pthread_mutex_lock(&l->lock);
 	added = uid_set_add(&l->placed, uid);
-	unlock(l, &none);
+	pthread_mutex_unlock(&l->lock);
 	return added;
 }
 
 void reservations_forget(struct reservations *l, const char *uid)
 {
-	struct garbage none = {0};
 
 	pthread_mutex_lock(&l->lock);
 	uid_set_remove(&l->placed, uid);
-	unlock(l, &none);
+	pthread_mutex_unlock(&l->lock);
 }
 
 bool reservations_remembers(struct reservations *l, const char *uid)
 {
-	struct garbage none = {0};
 	bool has;
 
 	pthread_mutex_lock(&l->lock);
 	has = uid_set_has(&l->placed, uid);
-	unlock(l, &none);
+	pthread_mutex_unlock(&l->lock);
 	return has;
 }
 
@@ -692,11 +679,10 @@ struct reservations_copy *reservations_take(struct reservations *l, int64_t now_
 
 void reservations_read_counters(struct reservations *l, struct reservations_counters *out)
 {
-	struct garbage none = {0};
 
 	pthread_mutex_lock(&l->lock);
 	*out = l->counters;
-	unlock(l, &none);
+	pthread_mutex_unlock(&l->lock);
 }
 
 void reservations_free(struct reservations *l)

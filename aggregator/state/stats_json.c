@@ -291,10 +291,7 @@ static void write_containers(struct json_io *io, const struct pod_stats *pod)
 	for (size_t i = 0; i < count; i++) {
 		struct container_stats copy = pod->containers[i];
 		struct kernel_limits limits = *copy.limits;
-		char name[ENTITY_NAME_MAX + 1];
 
-		copy.name = container_stats_name(pod, &copy, name);
-		copy.compressed = false;
 		stats_json_do_container(io, i, &copy, &limits);
 	}
 	json_io_list_leave(io, &level);

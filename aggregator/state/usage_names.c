@@ -5,31 +5,20 @@
  * keep the old one. The order by name is found at the same time, so that building stats, which
  * happens with every interval, reads no string at all.
  *
- * To keep the block small
- *
- *   - the name of a container in a pod is compressed (compressed_name.h), and what is left of it is there
- *     once for all of one runtime,
- *   - its pod's UID is that of the pod; else a UID or an id that ends the name is the tail of it,
- *   - limits are there once for neighbours that have the same.
- *
- * Compressed names are expanded first: names are ordered as a whole, and a pod may have become
- * another. The text is put together in a room that is surely large enough, and then moved.
+ * To keep the block small, a UID or an id that ends the name is the tail of it, a container's UID is
+ * that of its pod, and neighbours share equal limits. The text is put together in a room that is
+ * surely large enough, and then moved.
  */
 #include "aggregator/state/usage_node.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/state/compressed_name.h"
+enum { LIMITS_SOUGHT = 16 }; /* how many of the newest are looked at for the same */
 
-enum {
-	LIMITS_SOUGHT = 16, /* how many of the newest are looked at for the same */
-	COMPRESSED_SOUGHT = 8, /* likewise of compressed names */
-};
-
-/* A reference by its whole name. */
+/* A reference by its name. */
 struct named {
-	const char *name; /* in the old block, in what is news, or expanded */
+	const char *name; /* in the old block, or in what is news */
 	struct usage_ref *ref;
 };
 
@@ -37,8 +26,6 @@ struct named {
 struct text {
 	char *start; /* owned */
 	char *end;
-	const char *compressed[COMPRESSED_SOUGHT]; /* in it; NULL: fewer */
-	size_t next; /* which of them is the oldest */
 };
 
 void usage_ref_drop_news(struct usage_ref *r)
@@ -61,34 +48,6 @@ static void point_to_news(struct usage_ref *r)
 	r->name = r->news->entity->name;
 	r->uid = r->news->entity->pod_uid;
 	r->id = r->news->entity->container_id;
-	r->above = NULL;
-}
-
-/* Makes every name whole; those that were compressed lie in the result, which the caller frees. */
-static char *expand_names(struct usage_node *n)
-{
-	size_t size = 0;
-	char *room, *at;
-
-	for (size_t i = 0; i < n->ref_count; i++) {
-		struct usage_ref *r = &n->refs[i];
-
-		point_to_news(r);
-		if (r->above)
-			size += compressed_name_len(r->name, r->above, r->id) + 1;
-	}
-	room = at = mem_alloc(size);
-	for (size_t i = 0; i < n->ref_count; i++) {
-		struct usage_ref *r = &n->refs[i];
-
-		if (!r->above)
-			continue;
-		size = compressed_name_put(r->name, r->above, r->id, at) + 1;
-		r->name = at;
-		r->above = NULL;
-		at += size;
-	}
-	return room;
 }
 
 static int compare_name(const void *a, const void *b)
@@ -96,7 +55,6 @@ static int compare_name(const void *a, const void *b)
 	return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
 }
 
-/* By whole names. */
 static void rank_names(struct usage_node *n)
 {
 	struct named *order = mem_alloc(n->ref_count * sizeof(*order));
@@ -132,37 +90,13 @@ static const char *add_tail(struct text *t, const char *text, const char *tail)
 	return text + len - tail_len;
 }
 
-/* The same one of those before, else what lies at the end of the text, which then is behind it. */
-static const char *keep_compressed(struct text *t)
-{
-	const char *compressed = t->end;
-
-	for (size_t i = 0; i < COMPRESSED_SOUGHT && t->compressed[i]; i++)
-		if (strcmp(t->compressed[i], compressed) == 0)
-			return t->compressed[i];
-	t->compressed[t->next++ % COMPRESSED_SOUGHT] = compressed;
-	t->end += strlen(compressed) + 1;
-	return compressed;
-}
-
-static void add_whole(struct text *t, struct usage_ref *r)
+/* pod: of a container, its text is the new one already; NULL: none. */
+static void add_names(struct text *t, struct usage_ref *r, const struct usage_ref *pod)
 {
 	r->name = add_text(t, r->name);
-	r->uid = add_tail(t, r->name, r->uid);
+	r->uid = pod && pod->pod && strcmp(r->uid, pod->uid) == 0 ? pod->uid
+								  : add_tail(t, r->name, r->uid);
 	r->id = add_tail(t, r->name, r->id);
-}
-
-/* pod: its text is the new one already; NULL: it is not there. */
-static void add_container(struct text *t, struct usage_ref *r, const struct usage_ref *pod)
-{
-	if (!pod || !pod->pod || !compressed_name_make(r->name, pod->name, r->id, t->end)) {
-		add_whole(t, r);
-		return;
-	}
-	r->name = keep_compressed(t);
-	r->above = pod->name;
-	r->id = add_text(t, r->id);
-	r->uid = strcmp(r->uid, pod->uid) == 0 ? pod->uid : add_text(t, r->uid);
 }
 
 /* Of the node and its references as long as nothing is spared. */
@@ -187,10 +121,10 @@ static struct text write_text(struct usage_node *n)
 	add_text(&t, n->name);
 	for (size_t i = 0; i < n->ref_count; i++)
 		if (n->refs[i].pod)
-			add_whole(&t, &n->refs[i]);
+			add_names(&t, &n->refs[i], NULL);
 	for (size_t i = 0; i < n->ref_count; i++)
 		if (!n->refs[i].pod)
-			add_container(&t, &n->refs[i], usage_node_find_ref(n, n->refs[i].parent));
+			add_names(&t, &n->refs[i], usage_node_find_ref(n, n->refs[i].parent));
 	return t;
 }
 
@@ -235,8 +169,6 @@ static struct stats_names *move_names(struct usage_node *n, const struct text *t
 		r->name = names->text + (r->name - t->start);
 		r->uid = names->text + (r->uid - t->start);
 		r->id = names->text + (r->id - t->start);
-		if (r->above)
-			r->above = names->text + (r->above - t->start);
 		r->limits = &names->limits[places[i]];
 	}
 	free(distinct);
@@ -246,15 +178,15 @@ static struct stats_names *move_names(struct usage_node *n, const struct text *t
 
 void usage_node_rename(struct usage_node *n)
 {
-	char *expanded = expand_names(n);
 	struct stats_names *names;
 	struct text text;
 
+	for (size_t i = 0; i < n->ref_count; i++)
+		point_to_news(&n->refs[i]);
 	rank_names(n);
 	text = write_text(n);
 	names = move_names(n, &text);
 	free(text.start);
-	free(expanded);
 	for (size_t i = 0; i < n->ref_count; i++)
 		usage_ref_drop_news(&n->refs[i]);
 	stats_names_drop(n->names);

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/state/compressed_name.h"
 #include "shared/array.h"
 #include "shared/body.h"
 #include "shared/mem.h"
@@ -68,17 +67,10 @@ void usage_node_free(struct usage_node *n)
 
 const struct usage_ref *usage_node_find_ref(const struct usage_node *n, uint32_t ref)
 {
-	size_t low = 0, high = n->ref_count;
+	size_t at = array_lower_bound(&ref, n->refs, n->ref_count, sizeof(*n->refs),
+				      array_compare_uint32);
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (n->refs[middle].ref < ref)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < n->ref_count && n->refs[low].ref == ref ? &n->refs[low] : NULL;
+	return at < n->ref_count && n->refs[at].ref == ref ? &n->refs[at] : NULL;
 }
 
 bool usage_node_runs(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN])
@@ -170,17 +162,11 @@ static struct usage_pod *find_or_add_pod(struct usage_node *n, const struct enti
 	return pod;
 }
 
-static bool has_name(const struct usage_ref *r, const char *name)
-{
-	return r->above ? compressed_name_is(r->name, r->above, r->id, name)
-			: strcmp(r->name, name) == 0;
-}
-
 /* r->name is NULL for a reference not heard before. */
 static bool is_same(const struct usage_ref *r, const struct entity *e)
 {
 	return r->name && r->parent == e->parent && r->kind == e->kind && r->qos == e->qos &&
-	       r->runtime == e->runtime && has_name(r, e->name) &&
+	       r->runtime == e->runtime && strcmp(r->name, e->name) == 0 &&
 	       strcmp(r->uid, e->pod_uid) == 0 && strcmp(r->id, e->container_id) == 0;
 }
 
@@ -496,22 +482,10 @@ static uint64_t apply_node(struct usage_node *n, const struct interval *interval
 	return lost;
 }
 
-static const char *name_of(const struct usage_node *n, uint32_t ref, char room[ENTITY_NAME_MAX + 1])
-{
-	const struct usage_ref *r = usage_node_find_ref(n, ref);
-
-	if (!r)
-		return "the node";
-	if (!r->above)
-		return r->name;
-	compressed_name_put(r->name, r->above, r->id, room);
-	return room;
-}
-
 void usage_node_note(struct usage_node *n, const struct quarantine *q, int64_t end_ns)
 {
+	const struct usage_ref *r = usage_node_find_ref(n, q->ref);
 	struct node_quarantine *kept = &n->quarantine;
-	char name[ENTITY_NAME_MAX + 1];
 
 	if (!q->total)
 		return;
@@ -519,15 +493,9 @@ void usage_node_note(struct usage_node *n, const struct quarantine *q, int64_t e
 	kept->last_ns = end_ns;
 	kept->reason = (uint8_t)q->last;
 	snprintf(kept->message, sizeof(kept->message), "%.*s %s",
-		 (int)(sizeof(kept->message) - QUARANTINE_TEXT_LEN - 1), name_of(n, q->ref, name),
+		 (int)(sizeof(kept->message) - QUARANTINE_TEXT_LEN - 1), r ? r->name : "the node",
 		 q->text);
 	n->head.quarantine = *kept;
-}
-
-/* Churn beyond any real node: what is kept for those that left is worth less than the memory. */
-static bool too_much_kept(const struct usage_node *n, size_t pods_max)
-{
-	return n->pod_count > 2 * pods_max || n->ref_count > 2 * BODY_ENTRIES_MAX;
 }
 
 uint64_t usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
@@ -548,7 +516,8 @@ uint64_t usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN]
 	renew_uses(n, interval->entry_count);
 	same = are_current(n, interval);
 	news = same ? apply_to_current(n, interval) : apply_entries(n, interval);
-	if (too_much_kept(n, pods_max))
+	/* Churn beyond any real node: memory is worth more than what is kept of removed pods. */
+	if (n->pod_count > 2 * pods_max || n->ref_count > 2 * BODY_ENTRIES_MAX)
 		end_ns = INT64_MAX;
 	/* An entry may have become another workload's. */
 	if (!same || news || n->forget_ns <= end_ns) {

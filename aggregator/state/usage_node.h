@@ -60,8 +60,6 @@ struct usage_ref {
 	uint32_t rank; /* by name among the node's references; the same for the same name */
 	uint32_t place; /* of its pod in the stats under construction */
 	const char *name, *uid, *id; /* in the node's names, as are the limits */
-	/* There, too: the pod's name by which its own is compressed; NULL: it is not. */
-	const char *above;
 	const struct kernel_limits *limits;
 	struct usage_news *news; /* owned; NULL: nothing */
 	struct usage_pod *pod; /* borrowed; NULL: a container in a pod */

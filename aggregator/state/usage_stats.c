@@ -140,16 +140,13 @@ static void hold_pod(struct latest_usage *now, const struct usage_node *n, const
 static void hold_container(struct container_stats *c, const struct usage_node *n,
 			   const struct usage *u, const struct pod_stats *pod)
 {
-	char room[ENTITY_NAME_MAX + 1], old_room[ENTITY_NAME_MAX + 1];
 	const struct pod_stats *old;
-	const char *name;
 
 	if (!usage_aside(u, ASIDE_SHOWN))
 		return;
 	old = find_old_pod(n, pod->name);
-	name = container_stats_name(pod, c, room);
 	for (uint32_t i = 0; old && i < old->container_count; i++)
-		if (strcmp(container_stats_name(old, &old->containers[i], old_room), name) == 0)
+		if (strcmp(old->containers[i].name, c->name) == 0)
 			hold_all(&c->latest, u, &old->containers[i].latest,
 				 n->head.end_ns - n->old_stats->end_ns);
 }
@@ -224,7 +221,6 @@ static void fill_container(struct container_stats *c, const struct usage_ref *r,
 {
 	*c = (struct container_stats){
 		.name = r->name,
-		.compressed = r->above != NULL,
 		.id = r->id,
 		.runtime = r->runtime,
 		.limits = r->limits,

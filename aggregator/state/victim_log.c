@@ -68,11 +68,6 @@ void victim_log_free(struct victim_log *l)
 
 /* --- copies ----------------------------------------------------------------------------------- */
 
-static size_t text_len(const struct victim *v)
-{
-	return strlen(v->uid) + strlen(v->namespace) + strlen(v->node) + 3;
-}
-
 /* The array, and behind it its strings. */
 static struct victim *copy_victims(const struct victim *of, size_t count)
 {
@@ -81,7 +76,7 @@ static struct victim *copy_victims(const struct victim *of, size_t count)
 	char *room;
 
 	for (size_t i = 0; i < count; i++)
-		size += text_len(&of[i]);
+		size += strlen(of[i].uid) + strlen(of[i].namespace) + strlen(of[i].node) + 3;
 	copy = mem_alloc(size);
 	room = (char *)(copy + count + 1);
 	for (size_t i = 0; i < count; i++)

@@ -131,17 +131,12 @@ static void copy_declared(struct view_sums *s, const struct view_sums *from)
 	s->kernel_unlimited_cpu = s->kernel_unlimited_mem = s->kernel_unknown = 0;
 }
 
-/* Enforced sums follow from limits, objects and the node's allocatable. */
-static bool is_enforced_alike(const struct view_node *n, const struct view_node *before)
-{
-	return view_pods_same(n, before) &&
-	       n->cpu_allocatable_milli == before->cpu_allocatable_milli &&
-	       n->mem_allocatable_bytes == before->mem_allocatable_bytes;
-}
-
 void view_sums_add(struct view_node *n, const struct view_node *before)
 {
-	if (is_enforced_alike(n, before)) {
+	/* Enforced sums follow from limits, objects and the node's allocatable. */
+	if (view_pods_same(n, before) &&
+	    n->cpu_allocatable_milli == before->cpu_allocatable_milli &&
+	    n->mem_allocatable_bytes == before->mem_allocatable_bytes) {
 		copy_sums(&n->sums, &before->sums);
 		return;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of cgroups as the usage state keeps them: compressed, shared, and told as they were heard.
+ * Names of cgroups as the usage state keeps them: shared, and told as they were heard.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,69 +12,11 @@
 
 #include <cmocka.h>
 
-#include "aggregator/state/compressed_name.h"
 #include "tests/usage_story.h"
 
 #define POD   "kubepods.slice/kubepods-pod1b4e.slice"
 #define OTHER "kubepods.slice/kubepods-pod77aa.slice"
 #define ID    "e3b0c442"
-
-static void compression_is_undone(void **state)
-{
-	static const struct {
-		const char *name, *pod, *id, *compressed; /* NULL: it cannot be */
-	} cases[] = {
-		{POD "/cri-containerd-" ID ".scope", POD, ID, "\1/cri-containerd-\2.scope"},
-		{POD "/" ID, POD, ID, "\1/\2"},
-		{POD ":cri-o:" ID, POD, ID, "\1:cri-o:\2"},
-		{POD "/" ID "/" ID, POD, ID, "\1/\2/" ID},
-		{POD "/app", POD, ID, "\1/app"},
-		{POD "/app", POD, "", "\1/app"},
-		{POD, POD, ID, "\1"},
-		{"a/a/a", "a", "a", "\1/\2/a"},
-		{"elsewhere/" ID, POD, ID, NULL},
-		{"kubepods.slice", POD, ID, NULL},
-		{ID, "", ID, NULL},
-		{POD "/\1", POD, ID, NULL},
-		{POD "/\2" ID, POD, ID, NULL},
-		{"", POD, ID, NULL},
-	};
-	char compressed[128], name[128];
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const char *pod = cases[i].pod, *id = cases[i].id;
-		bool made = compressed_name_make(cases[i].name, pod, id, compressed);
-
-		assert_int_equal(made, cases[i].compressed != NULL);
-		if (!made)
-			continue;
-		assert_string_equal(compressed, cases[i].compressed);
-		assert_int_equal(compressed_name_len(compressed, pod, id), strlen(cases[i].name));
-		assert_int_equal(compressed_name_put(compressed, pod, id, name),
-				 strlen(cases[i].name));
-		assert_string_equal(name, cases[i].name);
-	}
-}
-
-static void a_compressed_name_is_no_other(void **state)
-{
-	static const char *const others[] = {
-		"",
-		POD,
-		POD "/cri-" ID,
-		POD "/cri-" ID ".scopes",
-		POD "/cri-" ID ".scop",
-		POD "/cri-e3b0c443.scope",
-		OTHER "/cri-" ID ".scope",
-		"\1/cri-\2.scope",
-	};
-
-	(void)state;
-	assert_true(compressed_name_is("\1/cri-\2.scope", POD, ID, POD "/cri-" ID ".scope"));
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		assert_false(compressed_name_is("\1/cri-\2.scope", POD, ID, others[i]));
-}
 
 static void name_pod(struct entry *e, const char *name, const char *uid)
 {
@@ -142,11 +84,9 @@ static void names_are_told_as_they_were_heard(void **state)
 	story_tell_ok(u, 'r', tell_all(1, 0));
 	p = story_stats(u, &v);
 	expect_all(p, POD);
-	/* Once for all of a runtime. */
-	assert_true(p->pods[0].containers[3].compressed && p->pods[1].containers[0].compressed);
-	assert_ptr_equal(p->pods[0].containers[3].name, p->pods[0].containers[4].name);
-	assert_ptr_equal(p->pods[0].containers[3].name, p->pods[1].containers[0].name);
-	assert_false(p->pods[0].containers[0].compressed || p->pods[0].containers[1].compressed);
+	/* The tail of the name. */
+	assert_ptr_equal(p->pods[0].containers[2].id,
+			 p->pods[0].containers[2].name + strlen(POD "/"));
 	view_drop(v);
 	usage_free(u);
 }
@@ -219,8 +159,6 @@ static void names_outlive_a_gap(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(compression_is_undone),
-		cmocka_unit_test(a_compressed_name_is_no_other),
 		cmocka_unit_test(names_are_told_as_they_were_heard),
 		cmocka_unit_test(what_is_told_again_is_no_news),
 		cmocka_unit_test(a_pod_that_becomes_another_leaves_its_containers_their_names),

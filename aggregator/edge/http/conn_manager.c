@@ -185,17 +185,11 @@ void conn_manager_refuse_lengths(struct conn_manager *m, const struct handshakes
 static enum auth_certificate check_certificate(struct conn_manager *m, struct connection *c,
 					       const char **fault)
 {
-	static const enum auth_certificate states[] = {
-		[TLS_CLIENT_NONE] = AUTH_CERTIFICATE_NONE,
-		[TLS_CLIENT_GOOD] = AUTH_CERTIFICATE_GOOD,
-		[TLS_CLIENT_BAD] = AUTH_CERTIFICATE_BAD,
-	};
-
 	if (!m->tls)
 		return AUTH_CERTIFICATE_NONE;
 	tls_client_check(m->tls, session_of(c->library), time(NULL), &c->client);
 	*fault = c->client.fault;
-	return states[c->client.state];
+	return c->client.state;
 }
 
 enum { HEADERS_MOST = 512 }; /* the library's memory for a connection holds fewer */

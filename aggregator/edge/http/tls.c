@@ -385,7 +385,7 @@ static void check_chain(const struct tls_set *set, gnutls_x509_crt_t *chain, uns
 
 	client->ends_s = first_end(chain, count);
 	if (set->clients) {
-		client->state = status ? TLS_CLIENT_BAD : TLS_CLIENT_GOOD;
+		client->state = status ? AUTH_CERTIFICATE_BAD : AUTH_CERTIFICATE_GOOD;
 		snprintf(client->fault, sizeof(client->fault), "%s", fault_of(status));
 	}
 	client->proxy = set->proxies && verify(set->proxies, chain, count) == 0;
@@ -401,7 +401,8 @@ void tls_client_check(struct tls *t, gnutls_session_t session, int64_t now_s,
 	unsigned int count;
 
 	if (client->by != set->number ||
-	    ((client->state == TLS_CLIENT_GOOD || client->proxy) && client->ends_s <= now_s)) {
+	    ((client->state == AUTH_CERTIFICATE_GOOD || client->proxy) &&
+	     client->ends_s <= now_s)) {
 		*client = (struct tls_client){.by = set->number};
 		count = set->asks ? take_chain(session, chain) : 0;
 		if (count)

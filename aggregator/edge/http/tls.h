@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "aggregator/edge/http/auth.h"
 #include "shared/error.h"
 
 struct tls_files {
@@ -50,7 +51,7 @@ enum { TLS_FAULT_LEN = 160, TLS_NAME_LEN = 256 };
 struct tls_client {
 	uint64_t by; /* the set of the check; 0: none yet */
 	int64_t ends_s; /* of a good one */
-	enum { TLS_CLIENT_NONE, TLS_CLIENT_GOOD, TLS_CLIENT_BAD } state;
+	enum auth_certificate state;
 	char fault[TLS_FAULT_LEN]; /* of a bad one: "ended 3 hours ago" */
 	bool proxy; /* signed by the front proxy's authority, whatever the state; and then .. */
 	char name[TLS_NAME_LEN]; /* .. its common name; "": none, or a longer one */

@@ -120,11 +120,6 @@ void event_writer_repeat(const struct object_event *event, const char *name, uns
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
-static bool is_done(long status)
-{
-	return status == 200 || status == 201;
-}
-
 /* Two events never have one name, whatever becomes of the clock. */
 static void make_name(struct event_writer *w, int64_t now_ns, char name[EVENT_NAME_LEN])
 {
@@ -181,8 +176,8 @@ static bool write_event(struct event_writer *w, const struct object_event *event
 
 	if (status == 404)
 		status = create(w, event, e, now_ns);
-	counter_add(is_done(status) ? &counters->written : &counters->failed, 1);
-	if (is_done(status)) {
+	counter_add(kube_call_succeeds(status) ? &counters->written : &counters->failed, 1);
+	if (kube_call_succeeds(status)) {
 		e->count++;
 		w->failing = false;
 		return true;

@@ -35,11 +35,6 @@ void kube_outbox_fini(struct kube_outbox *o)
 	pthread_mutex_destroy(&o->lock);
 }
 
-static bool is_full(const struct kube_outbox *o)
-{
-	return o->count >= QUEUE_BATCHES || o->bytes >= QUEUE_BYTES;
-}
-
 void kube_outbox_flush(struct kube_outbox *o)
 {
 	struct kube_batch *b = o->open;
@@ -49,7 +44,7 @@ void kube_outbox_flush(struct kube_outbox *o)
 		return;
 	o->open = NULL;
 	pthread_mutex_lock(&o->lock);
-	while (is_full(o) && !o->closed)
+	while ((o->count >= QUEUE_BATCHES || o->bytes >= QUEUE_BYTES) && !o->closed)
 		pthread_cond_wait(&o->room, &o->lock);
 	closed = o->closed;
 	if (!closed) {

@@ -76,11 +76,6 @@ void requeuer_request(const char *claim, int64_t now_ns, struct buf *path, struc
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
-static bool is_done(long status)
-{
-	return status == 200 || status == 201;
-}
-
 static void requeue(struct requeuer *r)
 {
 	struct buf path = BUF_INIT, body = BUF_INIT;
@@ -91,15 +86,15 @@ static void requeue(struct requeuer *r)
 	buf_fini(&path);
 	buf_fini(&body);
 	counter_set(&r->counters->status, (uint64_t)status);
-	counter_add(is_done(status) ? &r->counters->sent : &r->counters->failed, 1);
-	if (!is_done(status)) {
+	counter_add(kube_call_succeeds(status) ? &r->counters->sent : &r->counters->failed, 1);
+	if (!kube_call_succeeds(status)) {
 		r->rest_until_ns = clock_mono_ns() + REST_NS;
 		if (status && !r->failing)
 			log_warn("claim %s cannot be patched (%ld), so refused pods wait for the "
 				 "scheduler's own retry: %s",
 				 r->claim, status, kube_writer_answer(&r->writer));
 	}
-	r->failing = !is_done(status);
+	r->failing = !kube_call_succeeds(status);
 }
 
 static void *run(void *arg)
