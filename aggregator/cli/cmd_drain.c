@@ -179,7 +179,7 @@ static int run(struct cli *cli)
 const struct command command_drain = {
 	.name = "drain",
 	.usage = "[NODE..]",
-	.summary = "Show which nodes may be drained, and the destinations of their pods",
+	.summary = "Show nodes that may be drained, and destinations of their pods",
 	.details =
 		"Shows one row for each node, nodes of the wave first. It only tells: no node is "
 		"drained. CPU-REQ% and MEM-REQ% are requests, CPU-MEAN% and WORKSET-MEAN% means of "

@@ -381,7 +381,7 @@ static int run(struct cli *cli)
 const struct command command_nodes = {
 	.name = "nodes",
 	.usage = "[NAME..]",
-	.summary = "Show allocatable, requests, limits, use and deviation of each node",
+	.summary = "Show requests, limits, use and deviation of each node",
 	.details = "Shows one row for each node; the row * is their sum. CPU is in millicores "
 		   "(300m) below one core and in cores (1.25) above. CPU, MEMORY and WORKSET are "
 		   "of the newest interval; MEAN, SIGMA, P95 and CPU-MAX of the window. Every "
