@@ -15,6 +15,7 @@
 
 #include "aggregator/planner/drain_log.h"
 #include "aggregator/planner/drain_settings.h"
+#include "aggregator/policy/drain/drain_eligibility.h"
 #include "aggregator/state/counters.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
@@ -69,16 +70,6 @@ static void take_saved(struct drain_runner *r, int64_t now_ns)
 
 /* --- nodes that were being drained */
 
-static bool has_gpu(const struct drain_options *o, const struct kube_node *node)
-{
-	int64_t amount;
-
-	for (size_t i = 0; i < o->gpu_label_count; i++)
-		if (labels_find(&node->labels, o->gpu_labels[i]))
-			return true;
-	return resources_find(&node->allocatable, o->gpu_resource, &amount) && amount > 0;
-}
-
 static void forget_leavers(struct drain_runner *r)
 {
 	for (size_t i = 0; i < r->leaver_count; i++)
@@ -112,7 +103,7 @@ static void keep_leavers(struct drain_runner *r, const struct drain_plan *p)
 		r->leavers[r->leaver_count++] = (struct leaver){
 			.name = mem_strdup(n->name),
 			.empty = known->sums.pods <= known->sums.daemon_pods,
-			.gpu = has_gpu(&r->setup->config.rules, object),
+			.gpu = drain_has_gpu(object, DRAIN_UPSTREAM),
 		};
 	}
 }

@@ -291,38 +291,16 @@ static void read_labels(struct drain_setup *s, const struct option_list *list)
 
 static void set_rules(struct drain_options *o, const struct drain_settings *from)
 {
-	int64_t most = from->max_parallelism ? from->max_parallelism : from->max_empty;
+	const struct drain_options usual = *o, *given = &from->rules;
+	int64_t most = given->max_parallelism ? given->max_parallelism : from->max_empty;
 
-	o->utilization = from->utilization;
-	o->gpu_utilization = from->gpu_utilization;
-	o->drain_unready = from->unready;
-	o->ignore_daemon_sets = from->ignore_daemon_sets;
-	o->ignore_mirror = from->ignore_mirror;
-	o->skip_system = from->skip_system;
-	o->skip_local_storage = from->skip_local_storage;
-	o->skip_custom_controllers = from->skip_custom;
-	o->system_timeout_ns = from->system_timeout_ns;
-	o->min_replicas = (int32_t)from->min_replicas;
-	o->unneeded_ns = from->unneeded_ns;
-	o->unready_ns = from->unready_ns;
-	o->recheck_ns = from->recheck_ns;
-	o->eviction_ttl_ns = from->eviction_ttl_ns;
-	o->owner_share = from->owner_share;
-	if (from->simulation_ns)
-		o->simulation_ns = from->simulation_ns;
-	if (most)
-		o->max_parallelism = (uint32_t)most;
-	if (from->max_drain)
-		o->max_drain_parallelism = (uint32_t)from->max_drain;
-}
-
-static void set_places(struct place_options *p, const struct drain_settings *from)
-{
-	p->cap.on = from->use_cap;
-	p->cap.cpu_share = from->cpu_cap;
-	p->cap.mem_share = from->mem_cap;
-	p->cap.z = from->cap_z;
-	p->cap.contention = from->cap_contention;
+	*o = *given;
+	o->variant = usual.variant;
+	o->simulation_min_nodes = usual.simulation_min_nodes;
+	o->simulation_ns = given->simulation_ns ? given->simulation_ns : usual.simulation_ns;
+	o->max_parallelism = most ? most : usual.max_parallelism;
+	o->max_drain_parallelism = given->max_drain_parallelism ? given->max_drain_parallelism
+								: usual.max_drain_parallelism;
 }
 
 int drain_setup_init(struct drain_setup *out, const struct drain_settings *from,
@@ -338,9 +316,9 @@ int drain_setup_init(struct drain_setup *out, const struct drain_settings *from,
 		drain_config_default(&s.config);
 	place_options_default(&s.places);
 	set_rules(&s.config.rules, from);
-	set_places(&s.places, from);
+	s.places.cap = from->cap;
 	s.candidate_ttl_ns = from->candidate_ttl_ns;
-	s.timed = from->simulation_ns > 0;
+	s.timed = from->rules.simulation_ns > 0;
 	s.config.not_robust = from->not_robust;
 	if (from->order)
 		s.config.order = orders[from->order];

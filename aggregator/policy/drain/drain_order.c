@@ -7,75 +7,56 @@
 
 #include "shared/mem.h"
 
-/* 2: empty, 1: only pods that end by themselves, 0: pods move, or not known. */
+/* 0: empty, 1: only pods that end by themselves, 2: pods move. */
 static int class_of(const struct drain_rank *r)
 {
-	if (!r->known || r->movable > 0)
-		return 0;
-	return r->waiting > 0 ? 1 : 2;
-}
-
-struct row {
-	const double *scores;
-	size_t width;
-	const char *name; /* NULL: the number decides */
-	size_t number;
-};
-
-static int compare_rows(const void *left, const void *right)
-{
-	const struct row *a = left, *b = right;
-	int by_name;
-
-	for (size_t i = 0; i < a->width; i++)
-		if (a->scores[i] != b->scores[i])
-			return a->scores[i] > b->scores[i] ? -1 : 1;
-	by_name = a->name && b->name ? strcmp(a->name, b->name) : 0;
-	if (by_name)
-		return by_name;
-	return a->number < b->number ? -1 : a->number > b->number;
+	return r->movable ? 2 : r->waiting > 0;
 }
 
 /* NaN costs the most. */
-static double cheap(double cost)
+static int compare_costs(double a, double b)
 {
-	return isnan(cost) ? -INFINITY : -cost;
+	if (isnan(a) || isnan(b))
+		return isnan(a) - isnan(b);
+	return (a > b) - (a < b);
 }
 
-static size_t score(enum drain_variant variant, const struct drain_rank *r,
-		    double out[DRAIN_SCORES])
-{
-	size_t width = 0;
+struct ranking {
+	enum drain_variant variant;
+	const struct drain_rank *of;
+};
 
-	out[width++] = class_of(r);
-	if (variant == DRAIN_CORRECTED)
-		out[width++] = !r->bursting;
-	out[width++] = r->before;
-	if (variant == DRAIN_CORRECTED) {
-		out[width++] = r->known ? -(double)r->movable : -INFINITY;
-		out[width++] = cheap(r->cpu_milli);
-		out[width++] = cheap(r->working_set_bytes);
-	}
-	return width;
+static int compare_ranks(const void *left, const void *right, void *ranking)
+{
+	const struct ranking *r = ranking;
+	const size_t *i = left, *j = right;
+	const struct drain_rank *a = &r->of[*i], *b = &r->of[*j];
+	bool corrected = r->variant == DRAIN_CORRECTED;
+	int order = class_of(a) - class_of(b);
+
+	if (!order && corrected)
+		order = a->bursting - b->bursting;
+	if (!order)
+		order = b->before - a->before;
+	if (!order && corrected)
+		order = (a->movable > b->movable) - (a->movable < b->movable);
+	if (!order && corrected)
+		order = compare_costs(a->cpu_milli, b->cpu_milli);
+	if (!order && corrected)
+		order = compare_costs(a->working_set_bytes, b->working_set_bytes);
+	if (!order && corrected && a->node && b->node)
+		order = strcmp(a->node, b->node);
+	return order ? order : (*i > *j) - (*i < *j);
 }
 
 void drain_order(enum drain_variant variant, const struct drain_rank *ranks, size_t count,
 		 size_t *out)
 {
-	double *scores = mem_zalloc(count + 1, DRAIN_SCORES * sizeof(*scores));
-	struct row *rows = mem_zalloc(count + 1, sizeof(*rows));
+	struct ranking r = {variant, ranks};
 
-	for (size_t i = 0; i < count; i++) {
-		double *of = &scores[i * DRAIN_SCORES];
-		const char *name = variant == DRAIN_CORRECTED ? ranks[i].node : NULL;
-
-		rows[i] = (struct row){of, score(variant, &ranks[i], of), name, i};
-	}
-	qsort(rows, count, sizeof(*rows), compare_rows);
 	for (size_t i = 0; i < count; i++)
-		out[i] = rows[i].number;
-	free(rows);
-	free(scores);
+		out[i] = i;
+	qsort_r(out, count, sizeof(*out), compare_ranks, &r);
 }
 
 /* --- measurements of a node */

@@ -20,15 +20,12 @@
 /* A candidate in the order. */
 struct drain_rank {
 	const char *node;
-	bool known; /* else it counts as a node with pods, corrected: with the most */
 	size_t movable; /* pods that move or block */
 	size_t waiting; /* pods whose end is waited for */
 	bool before; /* a candidate of the run before */
 	bool bursting; /* some pod uses much more CPU than usual */
 	double cpu_milli, working_set_bytes; /* used by pods that move; 0: not measured */
 };
-
-enum { DRAIN_SCORES = 6 };
 
 /* Numbers of `ranks` in their order into `out`. */
 void drain_order(enum drain_variant variant, const struct drain_rank *ranks, size_t count,

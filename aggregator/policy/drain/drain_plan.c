@@ -342,7 +342,6 @@ static struct drain_rank rank_of(const struct drain_run *r, const struct drain_c
 {
 	struct drain_rank rank = {
 		.node = c->view->name,
-		.known = true,
 		.movable = c->sorted.move_count + c->sorted.blocking_count,
 		.waiting = c->sorted.wait_count,
 		.before = drain_timers_find(&r->state->timers, c->view->name) != NULL,

@@ -30,8 +30,6 @@
 
 static const int64_t SECOND_NS = 1000000000;
 
-enum out_of_wave { STILL_IN, NOT_NOW, NOT_ROBUST_NOW };
-
 struct pick {
 	size_t number; /* of removables */
 	place_mark mark; /* before it */
@@ -41,7 +39,6 @@ struct pick {
 struct wave {
 	struct drain_run *r;
 	struct drain_removable *of; /* owned; the candidate set */
-	uint8_t *out; /* owned; by number, enum out_of_wave */
 	struct drain_choice choice;
 	struct drain_budget budget;
 	int64_t empty_left, drain_left; /* by schedules; INT64_MAX: not limited */
@@ -128,18 +125,18 @@ static void ask_schedules(struct wave *w)
 /* --- leaving out */
 
 /* Leaves out the node and the rest of its atomic group. */
-static void leave_out(struct wave *w, size_t number, enum out_of_wave how)
+static void leave_out(struct wave *w, size_t number, enum drain_out how)
 {
 	uint32_t group = w->of[number].group;
 
-	w->out[number] = (uint8_t)how;
+	w->of[number].out = how;
 	if (group == DRAIN_NO_GROUP || !w->r->groups.of[group].atomic)
 		return;
 	for (size_t i = 0; i < w->r->set_count; i++) {
-		if (w->of[i].group != group || w->out[i] != STILL_IN ||
+		if (w->of[i].group != group || w->of[i].out != DRAIN_STILL_IN ||
 		    w->of[i].reason != DRAIN_NONE)
 			continue;
-		w->out[i] = (uint8_t)how;
+		w->of[i].out = how;
 		drain_add_reason(case_of(w, i), DRAIN_ATOMIC_FAILED,
 				 "group \"%s\" goes as a whole, and node %s cannot go now",
 				 w->r->groups.of[group].name, case_of(w, number)->view->name);
@@ -305,93 +302,53 @@ static void pop_picks(struct wave *w, size_t keep)
 
 /* --- choosing */
 
-struct list {
-	size_t *numbers; /* owned */
-	uint32_t *groups; /* owned */
-	size_t count;
-};
-
-static struct list remaining(const struct wave *w, const size_t *numbers, size_t count)
+/* Leaves out the nodes of a list behind the first `most`. True: some were left out. */
+static bool close_behind(struct wave *w, const size_t *numbers, size_t count, int64_t most)
 {
-	struct list l = {mem_zalloc(count + 1, sizeof(*l.numbers)),
-			 mem_zalloc(count + 1, sizeof(*l.groups)), 0};
-
-	for (size_t i = 0; i < count; i++) {
-		if (w->out[numbers[i]] != STILL_IN)
-			continue;
-		l.numbers[l.count] = numbers[i];
-		l.groups[l.count++] = w->of[numbers[i]].group;
-	}
-	return l;
-}
-
-static void list_fini(struct list *l)
-{
-	free(l->numbers);
-	free(l->groups);
-}
-
-static bool close_one(struct wave *w, size_t number)
-{
-	drain_add_reason(case_of(w, number), DRAIN_BUDGET_CLOSED, "%s", w->schedule.text);
-	leave_out(w, number, NOT_NOW);
-	return true;
-}
-
-/* Leaves out nodes beyond the schedules, by kind. True: some were left out. */
-static bool close_by_schedule(struct wave *w, const struct drain_crop *crop,
-			      const struct list *empty, const struct list *drain)
-{
-	int64_t drains = w->drain_left;
 	bool closed = false;
 
-	for (size_t i = crop->empty_count; i > 0 && (int64_t)i > w->empty_left; i--)
-		if (w->out[empty->numbers[crop->empty[i - 1]]] == STILL_IN)
-			closed = close_one(w, empty->numbers[crop->empty[i - 1]]);
-	if (drains != INT64_MAX)
-		drains -= (int64_t)crop->empty_count;
-	for (size_t i = crop->drain_count; i > 0 && (int64_t)i > drains; i--)
-		if (w->out[drain->numbers[crop->drain[i - 1]]] == STILL_IN)
-			closed = close_one(w, drain->numbers[crop->drain[i - 1]]);
+	for (size_t i = count; i > 0 && (int64_t)i > most; i--) {
+		size_t number = numbers[i - 1];
+
+		if (w->of[number].out != DRAIN_STILL_IN)
+			continue;
+		drain_add_reason(case_of(w, number), DRAIN_BUDGET_CLOSED, "%s", w->schedule.text);
+		leave_out(w, number, DRAIN_NOT_NOW);
+		closed = true;
+	}
 	return closed;
 }
 
-/* The crop of the nodes still in; the caller frees it. */
-static size_t *crop_once(struct wave *w, size_t *count, bool *closed)
+/* Nodes beyond the schedules, by kind. */
+static bool close_by_schedule(struct wave *w, const struct drain_choice *crop)
 {
-	struct list empty = remaining(w, w->choice.empty, w->choice.empty_count);
-	struct list drain = remaining(w, w->choice.drain, w->choice.drain_count);
-	size_t *chosen = mem_zalloc(empty.count + drain.count + 1, sizeof(*chosen));
-	struct drain_crop crop;
+	int64_t drains = w->drain_left;
+	bool closed = close_behind(w, crop->empty, crop->empty_count, w->empty_left);
 
-	drain_budget_crop(&w->budget, w->r->config->rules.variant, &w->r->groups,
-			  (struct drain_list){empty.groups, empty.count},
-			  (struct drain_list){drain.groups, drain.count}, &crop);
-	*closed = close_by_schedule(w, &crop, &empty, &drain);
-	*count = 0;
-	for (size_t i = 0; i < crop.empty_count; i++)
-		chosen[(*count)++] = empty.numbers[crop.empty[i]];
-	for (size_t i = 0; i < crop.drain_count; i++)
-		chosen[(*count)++] = drain.numbers[crop.drain[i]];
-	w->held = crop.held;
-	drain_crop_fini(&crop);
-	list_fini(&empty);
-	list_fini(&drain);
-	return chosen;
+	if (drains != INT64_MAX)
+		drains -= (int64_t)crop->empty_count;
+	return close_behind(w, crop->drain, crop->drain_count, drains) || closed;
 }
 
+/* The crop of the nodes still in; the caller frees it. */
 static size_t *crop(struct wave *w, size_t *count)
 {
-	bool closed;
-	size_t *chosen = crop_once(w, count, &closed);
+	const struct drain_run *r = w->r;
+	struct drain_choice crop = {0};
+	size_t *chosen;
 
-	while (closed) {
-		free(chosen);
-		chosen = crop_once(w, count, &closed);
-	}
+	do {
+		drain_choice_fini(&crop);
+		w->held = drain_budget_crop(&w->budget, r->config->rules.variant, &r->groups, w->of,
+					    &w->choice, &crop);
+	} while (close_by_schedule(w, &crop));
+	*count = crop.empty_count + crop.drain_count;
+	chosen = mem_zalloc(*count + 1, sizeof(*chosen));
+	memcpy(chosen, crop.empty, crop.empty_count * sizeof(*chosen));
+	memcpy(chosen + crop.empty_count, crop.drain, crop.drain_count * sizeof(*chosen));
+	drain_choice_fini(&crop);
 	return chosen;
 }
-
 /* Only after some trials, so that a large cluster gets a wave, too. */
 static bool is_late(const struct wave *w)
 {
@@ -414,11 +371,12 @@ static void end_for_time(struct wave *w)
 {
 	w->late = true;
 	for (size_t i = 0; i < w->r->set_count; i++) {
-		if (w->out[i] != STILL_IN || w->of[i].reason != DRAIN_NONE || is_picked(w, i))
+		if (w->of[i].out != DRAIN_STILL_IN || w->of[i].reason != DRAIN_NONE ||
+		    is_picked(w, i))
 			continue;
 		drain_add_reason(case_of(w, i), DRAIN_NOT_EXAMINED,
 				 "time was up before it was tried beside the wave");
-		leave_out(w, i, NOT_NOW);
+		leave_out(w, i, DRAIN_NOT_NOW);
 	}
 }
 
@@ -436,9 +394,9 @@ static bool pick_all(struct wave *w, const size_t *chosen, size_t count)
 			end_for_time(w);
 			return false;
 		}
-		if (w->out[chosen[i]] != STILL_IN || add_pick(w, chosen[i]))
+		if (w->of[chosen[i]].out != DRAIN_STILL_IN || add_pick(w, chosen[i]))
 			continue;
-		leave_out(w, chosen[i], NOT_NOW);
+		leave_out(w, chosen[i], DRAIN_NOT_NOW);
 		all = false;
 	}
 	return all;
@@ -513,9 +471,9 @@ static bool has_drains(const struct wave *w)
 static void readmit(struct wave *w)
 {
 	for (size_t i = 0; i < w->r->set_count; i++) {
-		if (w->out[i] != NOT_ROBUST_NOW)
+		if (w->of[i].out != DRAIN_NOT_ROBUST_NOW)
 			continue;
-		w->out[i] = STILL_IN;
+		w->of[i].out = DRAIN_STILL_IN;
 		drain_forget_reasons(case_of(w, i)->out);
 	}
 }
@@ -525,15 +483,15 @@ static void leave_out_fragile(struct wave *w, size_t victim, const struct error 
 	drain_add_reason(case_of(w, victim), DRAIN_NOT_ROBUST,
 			 "with it the wave would depend on where the kube-scheduler puts pods: %s",
 			 why->text);
-	leave_out(w, victim, NOT_ROBUST_NOW);
+	leave_out(w, victim, DRAIN_NOT_ROBUST_NOW);
 }
 
 /* Leaves out fragile nodes without replacement until the wave is robust. */
 static void cut_to_robust(struct wave *w, size_t victim, struct error *why)
 {
 	for (size_t i = 0; i < w->r->set_count; i++)
-		if (w->out[i] == STILL_IN && !is_picked(w, i))
-			w->out[i] = NOT_ROBUST_NOW;
+		if (w->of[i].out == DRAIN_STILL_IN && !is_picked(w, i))
+			w->of[i].out = DRAIN_NOT_ROBUST_NOW;
 	while (victim != SIZE_MAX) {
 		leave_out_fragile(w, victim, why);
 		choose(w);
@@ -580,7 +538,7 @@ static void explain_held(struct wave *w, size_t number)
 
 	if (c->out->reason_count)
 		return;
-	if (w->out[number] == NOT_ROBUST_NOW) {
+	if (w->of[number].out == DRAIN_NOT_ROBUST_NOW) {
 		drain_add_reason(c, DRAIN_NOT_ROBUST,
 				 "no more waves were tried for one that is robust");
 		return;
@@ -646,7 +604,6 @@ static void read_removables(struct wave *w)
 	struct drain_run *r = w->r;
 
 	w->of = mem_zalloc(r->set_count + 1, sizeof(*w->of));
-	w->out = mem_zalloc(r->set_count + 1, sizeof(*w->out));
 	w->picks = mem_zalloc(r->set_count + 1, sizeof(*w->picks));
 	w->gone = mem_zalloc(r->set_count + 1, sizeof(*w->gone));
 	w->allowed = mem_zalloc(r->count + 1, sizeof(*w->allowed));
@@ -708,7 +665,6 @@ void drain_choose_wave(struct drain_run *r)
 		free(w.picks[i].placed.items);
 	drain_choice_fini(&w.choice);
 	free(w.of);
-	free(w.out);
 	free(w.picks);
 	free(w.gone);
 	free(w.allowed);
