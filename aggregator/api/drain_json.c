@@ -235,9 +235,9 @@ static void write_destination(struct jsonw *w, const struct drain_plan *p,
 static void write_cost(struct jsonw *w, const struct drain_cost *c)
 {
 	jsonw_object_open(w);
-	jsonw_key_string(w, "kind", c->budget ? "PodDisruptionBudget" : c->kind);
+	jsonw_key_string(w, "kind", c->kind);
 	jsonw_key_string(w, "namespace", c->namespace);
-	jsonw_key_string(w, "name", c->budget ? c->budget->object.name : c->name);
+	jsonw_key_string(w, "name", c->name);
 	jsonw_key_int(w, "pods", (int64_t)c->pods);
 	if (c->limited) {
 		jsonw_key_int(w, "allowed", c->allowed);

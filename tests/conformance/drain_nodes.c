@@ -142,7 +142,7 @@ enum outcome run_unremovable(const cJSON *c, struct error *error)
 {
 	const cJSON *nodes = values_get(c, "nodes"), *ttls = values_get(c, "ttl_ms");
 	size_t count = 0, kept = 0;
-	struct drain_unremovable u;
+	struct drain_unremovable u = {0};
 	const char **names;
 	int64_t want;
 
@@ -152,16 +152,15 @@ enum outcome run_unremovable(const cJSON *c, struct error *error)
 	for (const cJSON *item = nodes->child; item; item = item->next)
 		names[count++] = item->valuestring;
 	qsort(names, count, sizeof(*names), compare_texts);
-	drain_unremovable_init(&u, DRAIN_UPSTREAM);
 	for (const cJSON *item = ttls ? ttls->child : NULL; item; item = item->next)
-		drain_unremovable_add(&u, item->string, DRAIN_NO_PLACE, "no room",
+		drain_unremovable_add(&u, item->string, &(struct drain_why){.code = DRAIN_NO_PLACE},
 				      DRAIN_CASE_NOW_NS + (int64_t)item->valuedouble * 1000000);
-	drain_unremovable_update(&u, names, count, DRAIN_CASE_NOW_NS);
+	drain_unremovable_update(&u, DRAIN_UPSTREAM, names, count, DRAIN_CASE_NOW_NS);
 	for (const cJSON *item = ttls ? ttls->child : NULL; item; item = item->next) {
 		const struct drain_failure *f = drain_unremovable_recent(&u, item->string);
 
 		kept += f != NULL;
-		if (f && f->reason != DRAIN_NONE)
+		if (f && f->why.code != DRAIN_NONE)
 			want = -1; /* upstream forgets why */
 	}
 	drain_unremovable_fini(&u);

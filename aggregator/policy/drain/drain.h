@@ -173,7 +173,7 @@ struct drain_destination {
 struct drain_cost {
 	const struct kube_pdb *budget; /* NULL: of an owner */
 	const char *namespace;
-	const char *kind, *name; /* of the owner; "" */
+	const char *kind, *name;
 	size_t pods; /* that leave */
 	bool limited; /* allowed and left are set */
 	int64_t allowed, left; /* disruptions before and after the wave */
@@ -250,14 +250,12 @@ const struct drain_plan_node *drain_plan_find(const struct drain_plan *p, const 
 /* --- memory from step to step */
 
 enum drain_event {
-	/* the verdict of a node or its first reason changed */
-	DRAIN_EVENT_NEEDED,
-	DRAIN_EVENT_UNNEEDED,
-	DRAIN_EVENT_SELECTED,
-	DRAIN_EVENT_IN_DELETION,
-	DRAIN_EVENT_KEPT,
-	DRAIN_EVENT_DRAINED,
-	DRAIN_EVENT_WAVE, /* the wave changed; about no node */
+	/* the verdict of a node (enum drain_verdict, but NOT_ASKED) or its first reason changed */
+	DRAIN_EVENT_NEEDED = DRAIN_NEEDED,
+	DRAIN_EVENT_UNNEEDED = DRAIN_UNNEEDED,
+	DRAIN_EVENT_SELECTED = DRAIN_SELECTED,
+	DRAIN_EVENT_IN_DELETION = DRAIN_IN_DELETION,
+	DRAIN_EVENT_WAVE = DRAIN_VERDICTS, /* the wave changed; about no node */
 	DRAIN_EVENT_EVICTED, /* a pod left */
 	DRAIN_EVENT_GONE, /* the node left */
 	DRAIN_EVENTS

@@ -106,10 +106,10 @@ static bool check_recent(const struct drain_options *o, const struct drain_candi
 	if (!f)
 		return true;
 	out->recent = true;
-	error_set(&out->error, "%s", f->why ? f->why : "");
-	return refuse(out, o->variant == DRAIN_UPSTREAM || f->reason == DRAIN_NONE
+	error_set(&out->error, "%s", f->why.text ? f->why.text : "");
+	return refuse(out, o->variant == DRAIN_UPSTREAM || f->why.code == DRAIN_NONE
 				   ? DRAIN_RECENTLY_UNREMOVABLE
-				   : f->reason);
+				   : f->why.code);
 }
 
 static bool is_forbidden(const struct drain_options *o, const struct kube_node *node,

@@ -57,6 +57,7 @@ struct drain_run {
 	struct drain_case *cases; /* owned; by place_node */
 	const struct kube_pod **pods; /* owned; slices are the cases' */
 	struct drain_pdbs *pdbs;
+	size_t budget_count;
 	int64_t *allowed_by; /* owned; by budget, before the candidates */
 	struct drain_owners *owners; /* owned; NULL until needed */
 	struct gangs *gangs; /* owned; NULL: upstream */

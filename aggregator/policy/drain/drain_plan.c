@@ -37,16 +37,22 @@ void drain_config_upstream(struct drain_config *c)
 	c->robust_orders = 0;
 }
 
-const char *drain_verdict_name(enum drain_verdict v)
+const char *drain_event_name(enum drain_event e)
 {
-	static const char *const names[] = {
+	static const char *const names[DRAIN_EVENTS] = {
 		[DRAIN_NEEDED] = "needed",	    [DRAIN_NOT_ASKED] = "notExamined",
 		[DRAIN_UNNEEDED] = "unneeded",	    [DRAIN_SELECTED] = "drain",
 		[DRAIN_IN_DELETION] = "inDeletion", [DRAIN_KEPT] = "kept",
-		[DRAIN_DRAINED] = "drained",
+		[DRAIN_DRAINED] = "drained",	    [DRAIN_EVENT_WAVE] = "wave",
+		[DRAIN_EVENT_EVICTED] = "evicted",  [DRAIN_EVENT_GONE] = "gone",
 	};
 
-	return names[v];
+	return names[e];
+}
+
+const char *drain_verdict_name(enum drain_verdict v)
+{
+	return drain_event_name((enum drain_event)v);
 }
 
 /* --- reasons */
@@ -232,8 +238,9 @@ static void read_rules(struct drain_run *r)
 	const struct object_table *budgets =
 		cluster ? cluster->tables[OBJECT_POD_DISRUPTION_BUDGET] : NULL;
 
+	r->budget_count = budgets ? budgets->count : 0;
 	r->pdbs = drain_pdbs_new(r->config->rules.variant, budgets ? budgets->of : NULL,
-				 budgets ? budgets->count : 0);
+				 r->budget_count);
 	r->rules = (struct drain_context){
 		.options = &r->config->rules,
 		.now_ns = r->now_ns,
@@ -247,26 +254,18 @@ static void read_rules(struct drain_run *r)
 /* Budgets before the candidates; nodes in deletion have reserved theirs. */
 static void note_budgets(struct drain_run *r)
 {
-	const struct cluster *cluster = r->in->view->cluster;
-	size_t count = cluster ? cluster->tables[OBJECT_POD_DISRUPTION_BUDGET]->count : 0;
-
-	r->allowed_by = mem_zalloc(count + 1, sizeof(*r->allowed_by));
-	for (size_t i = 0; i < count; i++)
+	r->allowed_by = mem_zalloc(r->budget_count + 1, sizeof(*r->allowed_by));
+	for (size_t i = 0; i < r->budget_count; i++)
 		r->allowed_by[i] = drain_pdbs_remaining(r->pdbs, (uint32_t)i);
 }
 
 /* --- candidates */
 
 /* corrected: only for failed simulations, as rules and budgets are cheap to check again. */
-static void remember_failure(struct drain_run *r, struct drain_case *c, int64_t until_ns)
+static void remember_failure(struct drain_run *r, struct drain_case *c)
 {
-	const struct drain_why *w = &c->out->reasons[0];
-	struct drain_why details = *w;
-
-	details.text = NULL;
-	details.pod = NULL;
-	drain_unremovable_add(r->failed, c->view->name, w->code, w->text, until_ns);
-	drain_unremovable_tell(r->failed, c->view->name, &details, sizeof(details));
+	drain_unremovable_add(r->failed, c->view->name, &c->out->reasons[0],
+			      r->now_ns + r->config->rules.recheck_ns);
 }
 
 /* Restores the numbers and counts of the earlier reason. */
@@ -274,13 +273,12 @@ static void recall_failure(const struct drain_run *r, const struct drain_case *c
 			   struct drain_why *w)
 {
 	const struct drain_failure *f = drain_unremovable_recent(r->failed, c->view->name);
-	struct drain_why now = *w;
+	char *text = w->text;
 
-	if (!f || !f->details)
+	if (f->why.code != w->code)
 		return;
-	*w = *(const struct drain_why *)f->details;
-	w->code = now.code;
-	w->text = now.text;
+	*w = f->why;
+	w->text = text;
 }
 
 static void sort_pods(struct drain_run *r, struct drain_case *c)
@@ -447,7 +445,6 @@ static void accept(struct drain_run *r, struct drain_case *c, const struct drain
 
 static void simulate(struct drain_run *r, struct drain_case *c)
 {
-	int64_t until_ns = r->now_ns + r->config->rules.recheck_ns;
 	struct drain_trial t;
 	bool all_leave;
 
@@ -458,7 +455,7 @@ static void simulate(struct drain_run *r, struct drain_case *c)
 	if (c->sorted.blocking) {
 		explain_blocked(c);
 		if (!r->corrected)
-			remember_failure(r, c, until_ns);
+			remember_failure(r, c);
 		return;
 	}
 	all_leave = drain_gangs_close(r, c);
@@ -467,7 +464,7 @@ static void simulate(struct drain_run *r, struct drain_case *c)
 		return;
 	if (!ask_budgets(r, c)) {
 		if (!r->corrected)
-			remember_failure(r, c, until_ns);
+			remember_failure(r, c);
 		return;
 	}
 	drain_try_node(r, c, NULL, &t);
@@ -477,7 +474,7 @@ static void simulate(struct drain_run *r, struct drain_case *c)
 	}
 	drain_explain_trial(c, &t);
 	drain_gangs_explain(c);
-	remember_failure(r, c, until_ns);
+	remember_failure(r, c);
 	free(t.placed.items);
 }
 
@@ -627,8 +624,7 @@ static void forget_failures(struct drain_run *r)
 
 	for (size_t i = 0; i < r->count; i++)
 		names[i] = r->cases[i].view->name;
-	r->failed->variant = r->config->rules.variant;
-	drain_unremovable_update(r->failed, names, r->count, r->now_ns);
+	drain_unremovable_update(r->failed, r->config->rules.variant, names, r->count, r->now_ns);
 	free(names);
 }
 

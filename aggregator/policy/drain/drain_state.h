@@ -67,12 +67,9 @@ void drain_hints_free(struct drain_hint **hints);
 void drain_history_add(struct drain_state *s, const struct drain_record *record);
 /* Adds a record to the history and the step, within their bounds. */
 void drain_state_note(struct drain_state *s, const struct drain_record *record);
-/* The records of the step; the caller owns them. */
-struct drain_record *drain_state_take_fresh(struct drain_state *s, size_t *count);
 /* Replaces the last verdict of the node. */
 struct drain_told *drain_state_set_told(struct drain_state *s, const char *node,
 					enum drain_event event, enum drain_reason reason);
 void drain_history_clear(struct drain_state *s);
-void drain_state_clear(struct drain_state *s);
 
 #endif

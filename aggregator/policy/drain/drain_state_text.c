@@ -36,17 +36,14 @@ static void write_timers(struct jsonw *w, const struct drain_timers *t)
 	jsonw_array_close(w);
 }
 
-/* Without failures of this run alone. */
 static void write_failures(struct jsonw *w, const struct drain_unremovable *u)
 {
 	jsonw_key_array(w, "unremovable");
 	for (size_t i = 0; i < u->count; i++) {
-		if (u->of[i].until_ns == 0)
-			continue;
 		jsonw_object_open(w);
 		jsonw_key_string(w, "node", u->of[i].node);
-		jsonw_key_string(w, "reason", drain_reason_name(u->of[i].reason));
-		jsonw_key_text(w, "why", u->of[i].why);
+		jsonw_key_string(w, "reason", drain_reason_name(u->of[i].why.code));
+		jsonw_key_text(w, "why", u->of[i].why.text);
 		jsonw_key_time_exact(w, "until", u->of[i].until_ns);
 		jsonw_object_close(w);
 	}
@@ -173,6 +170,8 @@ static bool read_time(const cJSON *object, const char *member, int64_t *out, str
 	return *out >= 0 || refuse(reason, member, "lies before 1970");
 }
 
+static const char UNKNOWN[] = "is not a name that is known here";
+
 static bool read_name(const cJSON *object, const char *member, const char *const *names,
 		      size_t count, int *out, struct error *reason)
 {
@@ -186,7 +185,7 @@ static bool read_name(const cJSON *object, const char *member, const char *const
 			return true;
 		}
 	}
-	return refuse(reason, member, "is not a name that is known here");
+	return refuse(reason, member, UNKNOWN);
 }
 
 static bool read_event(const cJSON *item, const char *member, enum drain_event *out,
@@ -199,6 +198,8 @@ static bool read_event(const cJSON *item, const char *member, enum drain_event *
 		names[i] = drain_event_name((enum drain_event)i);
 	if (!read_name(item, member, names, DRAIN_EVENTS, &event, reason))
 		return false;
+	if (event == DRAIN_NOT_ASKED)
+		return refuse(reason, member, UNKNOWN);
 	*out = (enum drain_event)event;
 	return true;
 }
@@ -242,18 +243,18 @@ static bool read_timer(struct reading *in, const cJSON *item, struct error *reas
 static bool read_failure(struct reading *in, const cJSON *item, struct error *reason)
 {
 	const cJSON *why = cJSON_GetObjectItemCaseSensitive(item, "why");
-	enum drain_reason code;
+	struct drain_why why_of = {.text = cJSON_GetStringValue(why)};
 	const char *node;
 	int64_t until_ns;
 
 	if (!read_string(item, "node", &node, reason) ||
-	    !read_time(item, "until", &until_ns, reason) || !read_code(item, &code, reason))
+	    !read_time(item, "until", &until_ns, reason) || !read_code(item, &why_of.code, reason))
 		return false;
+	why_of.unblock = drain_reason_unblock(why_of.code);
 	if (why && !cJSON_IsString(why))
 		return refuse(reason, "why", "must be a string");
 	if (until_ns > in->now_ns)
-		drain_unremovable_add(&in->to->failed, node, code, cJSON_GetStringValue(why),
-				      until_ns);
+		drain_unremovable_add(&in->to->failed, node, &why_of, until_ns);
 	return true;
 }
 
