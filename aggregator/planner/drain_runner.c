@@ -141,12 +141,6 @@ static struct drain_placeholder *read_placeholders(const struct slack_result *sl
 	return of;
 }
 
-static bool slack_holds(const void *context, struct place *p, const place_pod *pods,
-			const place_node *gone, size_t count, struct error *why)
-{
-	return slack_holds_without(context, p, pods, gone, count, why);
-}
-
 static bool is_out_of_time(void *context)
 {
 	const struct drain_runner *r = context;
@@ -166,8 +160,8 @@ static void step(void *state, struct place *place, const struct plan_input *in,
 		.now_ns = in->now_ns,
 		.slack = slack,
 		.slack_count = out->slack.placed_count,
-		.slack_holds = slack_holds,
-		.slack_context = &out->slack,
+		.slack_holds = slack_holds_without,
+		.slack_result = &out->slack,
 		.out_of_time = is_out_of_time,
 		.context = r,
 	};

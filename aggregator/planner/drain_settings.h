@@ -108,15 +108,12 @@ extern const char *const drain_setting_variants[], *const drain_setting_orders[]
 
 /* The settings of the planner. */
 struct drain_setup {
-	struct drain_config config; /* what it points to is owned here */
+	struct drain_config config;
 	struct place_options places; /* of the core that it asks; now_ns is the caller's to set */
 	int64_t candidate_ttl_ns; /* of drain_state_read() */
 	bool timed; /* the time of a simulation was given, and so bounds plans over files, too */
-	struct drain_group_rule *groups; /* owned, as all below */
-	struct drain_window *windows;
-	const char **group_labels;
-	char **texts; /* what they point into */
-	size_t text_count;
+	void **owned; /* owned; blocks that config points into */
+	size_t owned_count;
 };
 
 /* As without any option. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_eligibility.h"
-#include "aggregator/policy/drain/drain_order.h"
+#include "aggregator/policy/drain/drain_internal.h"
 #include "aggregator/policy/drain/drain_timers.h"
 #include "shared/mem.h"
 #include "tests/conformance/drain_records.h"

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "aggregator/policy/drain/drain_select.h"
-#include "aggregator/policy/drain/drain_order.h"
+#include "aggregator/policy/drain/drain_internal.h"
 #include "tests/drain_fixture.h"
 
 #define SEC INT64_C(1000000000)

@@ -33,14 +33,6 @@ int drain_taint_time(const struct kube_node *node, const char *key, int64_t *out
 	return 0;
 }
 
-static bool has_taint(const struct kube_node *node, const char *key, struct error *why)
-{
-	if (!taints_find(&node->taints, key))
-		return false;
-	error_set(why, "it has the taint %s", key);
-	return true;
-}
-
 static bool is_draining(const struct kube_node *node, struct error *why)
 {
 	if (node->lifecycle & 1U << NODE_DRAIN_IN_PROGRESS) {
@@ -55,13 +47,20 @@ static bool is_draining(const struct kube_node *node, struct error *why)
 
 static bool is_taken_away(const struct kube_node *node, struct error *why)
 {
+	static const char *const taints[] = {DRAIN_TAINT_DELETION, "karpenter.sh/disrupted",
+					     "karpenter.sh/disruption"};
+
 	if (node->deletion_ns != 0) {
 		error_set(why, "the node object is being deleted");
 		return true;
 	}
-	return has_taint(node, DRAIN_TAINT_DELETION, why) ||
-	       has_taint(node, "karpenter.sh/disrupted", why) ||
-	       has_taint(node, "karpenter.sh/disruption", why);
+	for (size_t i = 0; i < sizeof(taints) / sizeof(taints[0]); i++) {
+		if (!taints_find(&node->taints, taints[i]))
+			continue;
+		error_set(why, "it has the taint %s", taints[i]);
+		return true;
+	}
+	return false;
 }
 
 bool drain_is_in_deletion(enum drain_variant variant, const struct kube_node *node, int64_t now_ns,

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "aggregator/policy/arith.h"
-#include "aggregator/policy/drain/drain_order.h"
 #include "aggregator/policy/drain/drain_internal.h"
 #include "shared/array.h"
 #include "shared/mem.h"
@@ -57,26 +56,23 @@ const char *drain_verdict_name(enum drain_verdict v)
 
 /* --- reasons */
 
-static struct drain_why *add_why(struct drain_plan_node *n, enum drain_reason code, char *text)
-{
-	struct drain_why *w;
-
-	n->reasons = mem_realloc(n->reasons, (n->reason_count + 1) * sizeof(*n->reasons));
-	w = &n->reasons[n->reason_count++];
-	*w = (struct drain_why){.code = code, .text = text, .unblock = drain_reason_unblock(code)};
-	return w;
-}
-
 struct drain_why *drain_add_reason(struct drain_case *c, enum drain_reason code, const char *format,
 				   ...)
 {
+	struct drain_plan_node *n = c->out;
+	struct drain_why *w;
 	char text[1024];
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	return add_why(c->out, code, mem_strdup(text));
+	n->reasons = mem_realloc(n->reasons, (n->reason_count + 1) * sizeof(*n->reasons));
+	w = &n->reasons[n->reason_count++];
+	*w = (struct drain_why){.code = code,
+				.text = mem_strdup(text),
+				.unblock = drain_reason_unblock(code)};
+	return w;
 }
 
 void drain_add_number(struct drain_why *w, const char *name, double value)
@@ -92,58 +88,6 @@ void drain_forget_reasons(struct drain_plan_node *n)
 	free(n->reasons);
 	n->reasons = NULL;
 	n->reason_count = 0;
-}
-
-/* --- nodes of the plan: those of the view and unknown names of the request */
-
-static char *keep_name(struct drain_plan *p, const char *name)
-{
-	p->names = mem_realloc(p->names, (p->name_count + 1) * sizeof(char *));
-	return p->names[p->name_count++] = mem_strdup(name);
-}
-
-/* Names that the view does not have, sorted, each once. */
-static size_t find_unknown(const struct drain_input *in, const char **out)
-{
-	size_t count = 0, kept = 0;
-
-	for (size_t i = 0; i < in->candidate_count; i++)
-		if (!view_find(in->view, in->candidates[i]))
-			out[count++] = in->candidates[i];
-	if (count)
-		qsort(out, count, sizeof(*out), array_compare_text);
-	for (size_t i = 0; i < count; i++)
-		if (kept == 0 || strcmp(out[kept - 1], out[i]) != 0)
-			out[kept++] = out[i];
-	return kept;
-}
-
-static void add_unknown(struct drain_plan *p, const char *name)
-{
-	struct drain_plan_node *n = &p->nodes[p->node_count++];
-
-	n->name = keep_name(p, name);
-	n->verdict = DRAIN_NEEDED;
-	add_why(n, DRAIN_NO_NODE_INFO, mem_strdup("nobody knows a node of that name"));
-}
-
-static void add_nodes(struct drain_run *r)
-{
-	const struct view *v = r->in->view;
-	struct drain_plan *p = r->plan;
-	const char **unknown = mem_zalloc(r->in->candidate_count + 1, sizeof(*unknown));
-	size_t unknowns = find_unknown(r->in, unknown), at = 0;
-
-	p->nodes = mem_zalloc(v->node_count + unknowns + 1, sizeof(*p->nodes));
-	for (size_t i = 0; i < v->node_count; i++) {
-		while (at < unknowns && strcmp(unknown[at], v->nodes[i]->name) < 0)
-			add_unknown(p, unknown[at++]);
-		r->cases[i].out = &p->nodes[p->node_count++];
-		r->cases[i].out->name = v->nodes[i]->name;
-	}
-	while (at < unknowns)
-		add_unknown(p, unknown[at++]);
-	free(unknown);
 }
 
 /* --- reading the view */
@@ -178,18 +122,13 @@ static void read_cases(struct drain_run *r)
 	for (size_t i = 0; i < r->count; i++) {
 		struct drain_case *c = &r->cases[i];
 
+		c->out = &r->plan->nodes[i];
+		c->out->name = v->nodes[i]->name;
 		c->view = v->nodes[i];
 		c->node = v->nodes[i]->model ? v->nodes[i]->model->node : NULL;
-		c->asked = !r->in->candidates;
 		c->in_deletion = c->node && drain_is_in_deletion(r->config->rules.variant, c->node,
 								 r->now_ns, NULL);
 		r->measured |= drain_is_measured(c->view, r->now_ns);
-	}
-	for (size_t i = 0; i < r->in->candidate_count; i++) {
-		place_node n = place_find_node(r->place, r->in->candidates[i]);
-
-		if (n != PLACE_NONE)
-			r->cases[n].asked = true;
 	}
 	read_pods(r);
 }
@@ -206,22 +145,20 @@ static void read_groups(struct drain_run *r)
 {
 	struct drain_floor sums = {0, 0, 0};
 
-	drain_groups_init(&r->groups, r->config->groups, r->config->group_count);
+	drain_groups_init(&r->plan->groups, r->config->groups, r->config->group_count);
 	for (size_t i = 0; i < r->count; i++)
 		if (group_of(r, &r->cases[i]))
-			drain_groups_add(&r->groups, group_of(r, &r->cases[i]));
-	for (size_t i = 0; i < r->groups.count; i++)
-		keep_name(r->plan, r->groups.of[i].name);
+			drain_groups_add(&r->plan->groups, group_of(r, &r->cases[i]));
 	for (size_t i = 0; i < r->count; i++) {
 		struct drain_case *c = &r->cases[i];
 		const char *name = group_of(r, c);
 
-		c->group = name ? drain_groups_find(&r->groups, name) : DRAIN_NO_GROUP;
+		c->group = name ? drain_groups_find(&r->plan->groups, name) : DRAIN_NO_GROUP;
 		if (c->group != DRAIN_NO_GROUP) {
-			drain_groups_count(&r->groups, c->group, c->in_deletion || c->drained);
-			c->out->group =
-				r->plan->names[r->plan->name_count - r->groups.count + c->group];
-			c->out->atomic = r->groups.of[c->group].atomic;
+			drain_groups_count(&r->plan->groups, c->group,
+					   c->in_deletion || c->drained);
+			c->out->group = r->plan->groups.of[c->group].name;
+			c->out->atomic = r->plan->groups.of[c->group].atomic;
 		}
 		if (!c->node || c->in_deletion || c->drained)
 			continue;
@@ -229,7 +166,7 @@ static void read_groups(struct drain_run *r)
 		sums.cpu_milli = add_saturating(sums.cpu_milli, c->view->cpu_capacity_milli);
 		sums.mem_bytes = add_saturating(sums.mem_bytes, c->view->mem_capacity_bytes);
 	}
-	drain_groups_set_floor(&r->groups, &sums, &r->config->cluster_min);
+	drain_groups_set_floor(&r->plan->groups, &sums, &r->config->cluster_min);
 }
 
 static void read_rules(struct drain_run *r)
@@ -358,23 +295,18 @@ static size_t *order_candidates(struct drain_run *r, size_t *count)
 
 	*count = 0;
 	for (size_t i = 0; i < r->count; i++) {
-		if (!r->cases[i].asked || !judge(r, &r->cases[i]))
+		if (!judge(r, &r->cases[i]))
 			continue;
 		sort_pods(r, &r->cases[i]);
 		ranks[*count] = rank_of(r, &r->cases[i]);
 		eligible[(*count)++] = i;
 	}
-	if (!r->config->by_name) {
-		drain_order(r->config->rules.variant, ranks, *count, order);
-		for (size_t i = 0; i < *count; i++)
-			order[i] = eligible[order[i]];
-		free(eligible);
-		eligible = order;
-	} else {
-		free(order);
-	}
+	drain_order(r->config->rules.variant, ranks, *count, order);
+	for (size_t i = 0; i < *count; i++)
+		order[i] = eligible[r->config->by_name ? i : order[i]];
+	free(eligible);
 	free(ranks);
-	return eligible;
+	return order;
 }
 
 /* --- simulation */
@@ -499,13 +431,12 @@ static int64_t limit_of(const struct drain_run *r)
 
 static bool is_atomic(const struct drain_run *r, const struct drain_case *c)
 {
-	return c->group != DRAIN_NO_GROUP && r->groups.of[c->group].atomic;
+	return c->group != DRAIN_NO_GROUP && r->plan->groups.of[c->group].atomic;
 }
 
-/* Time is up, and some nodes were examined: even a slow step makes progress. */
-static bool is_late(const struct drain_run *r)
+bool drain_is_late(const struct drain_run *r, size_t simulated)
 {
-	return r->in->out_of_time && r->plan->examined >= r->config->rules.simulation_min_nodes &&
+	return r->in->out_of_time && simulated >= r->config->rules.simulation_min_nodes &&
 	       r->in->out_of_time(r->in->context);
 }
 
@@ -526,7 +457,7 @@ static void simulate_all(struct drain_run *r, const size_t *order, size_t count)
 		struct drain_case *c = &r->cases[order[i]];
 		size_t before = r->set_count;
 
-		over = over || found >= limit || is_late(r);
+		over = over || found >= limit || drain_is_late(r, r->plan->examined);
 		if (over) {
 			leave_out(r, c);
 			continue;
@@ -555,7 +486,7 @@ static void refuse_all(struct drain_run *r, const size_t *order, size_t count)
 
 static enum drain_seen seen_of(const struct drain_case *c)
 {
-	if (!c->asked || c->out->verdict == DRAIN_NOT_ASKED)
+	if (c->out->verdict == DRAIN_NOT_ASKED)
 		return DRAIN_NOT_SEEN;
 	if (c->in_deletion)
 		return DRAIN_SEEN_DELETED;
@@ -600,7 +531,7 @@ static void keep_hints(struct drain_run *r)
 	struct drain_hint *old = r->state->hints, *h;
 
 	r->state->hints = NULL;
-	for (h = r->plan->complete && !r->in->candidates ? NULL : old; h; h = h->hh.next)
+	for (h = r->plan->complete ? NULL : old; h; h = h->hh.next)
 		drain_state_set_hint(r->state, h->uid, h->node);
 	drain_hints_free(&old);
 	for (size_t i = 0; i < r->set_count; i++) {
@@ -651,11 +582,12 @@ static void open_run(struct drain_run *r, struct drain_state *s, const struct dr
 	p->owner_share = c->rules.owner_share;
 	p->shared = place_use_is_shared(in->place);
 	p->complete = true;
+	p->node_count = r->count;
+	p->nodes = mem_zalloc(r->count + 1, sizeof(*p->nodes));
 	r->cases = mem_zalloc(r->count + 1, sizeof(*r->cases));
 	r->set = mem_zalloc(r->count + 1, sizeof(*r->set));
 	drain_state_see(s, in, &c->rules);
 	p->evictions = s->eviction_count;
-	add_nodes(r);
 	read_cases(r);
 	read_groups(r);
 	read_rules(r);
@@ -673,9 +605,9 @@ static void close_run(struct drain_run *r)
 	free(r->cases);
 	free(r->pods);
 	free(r->set);
+	free(r->stays);
 	free(r->extra);
 	free(r->slack);
-	drain_groups_fini(&r->groups);
 	drain_pdbs_free(r->pdbs);
 	free(r->allowed_by);
 	drain_owners_free(r->owners);
@@ -693,16 +625,6 @@ static void close_nodes(struct drain_run *r)
 		if (c->node && !c->in_deletion &&
 		    (!c->node->ready || drain_hides_pod(r->in->view->cluster, c->view->name, &why)))
 			place_remove_node(r->place, n);
-	}
-}
-
-static void mark_not_asked(struct drain_run *r)
-{
-	for (size_t i = 0; i < r->count; i++) {
-		if (r->cases[i].asked)
-			continue;
-		r->cases[i].out->verdict = DRAIN_NOT_ASKED;
-		drain_add_reason(&r->cases[i], DRAIN_NOT_EXAMINED, "nobody asked about it");
 	}
 }
 
@@ -725,7 +647,6 @@ struct drain_plan *drain_step(struct drain_state *s, const struct drain_input *i
 	else
 		refuse_all(&r, order, count);
 	free(order);
-	mark_not_asked(&r);
 	r.plan->unneeded = r.set_count;
 	run_timers(&r);
 	keep_hints(&r);

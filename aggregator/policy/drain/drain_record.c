@@ -31,16 +31,15 @@ void drain_record_moves(struct drain_run *r, struct drain_case *c,
 
 /* --- destinations, by name */
 
-static void record_destinations(struct drain_run *r, const struct drain_part *parts, size_t count,
-				place_mark before)
+static void record_destinations(struct drain_run *r, const struct drain_pick *picks, size_t count)
 {
 	struct drain_wave *w = &r->plan->wave;
 	size_t *pods = mem_zalloc(r->count + 1, sizeof(*pods));
 	size_t at = 0;
 
 	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; j < parts[i].placed.own_count; j++) {
-			const struct drain_item *item = &parts[i].placed.items[j];
+		for (size_t j = 0; j < picks[i].placed.own_count; j++) {
+			const struct drain_item *item = &picks[i].placed.items[j];
 
 			if (drain_is_deleted(place_pod_record(r->place, item->pod))) {
 				place_take(r->place, item->pod);
@@ -61,7 +60,7 @@ static void record_destinations(struct drain_run *r, const struct drain_part *pa
 		at++;
 	}
 	if (count)
-		place_revert(r->place, before);
+		place_revert(r->place, picks[0].mark);
 	at = 0;
 	for (place_node n = 0; n < r->count; n++)
 		if (pods[n])
@@ -149,7 +148,7 @@ static void weigh_owner(const struct drain_run *r, struct cost *c)
 	c->of.one_after_the_other = c->used > c->of.allowed;
 }
 
-static void record_costs(struct drain_run *r, const struct drain_part *parts, size_t count)
+static void record_costs(struct drain_run *r, const struct drain_pick *picks, size_t count)
 {
 	struct drain_wave *w = &r->plan->wave;
 	size_t *pods = mem_zalloc(r->budget_count + 1, sizeof(*pods)), matches;
@@ -157,7 +156,7 @@ static void record_costs(struct drain_run *r, const struct drain_part *parts, si
 	const uint32_t *which;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct drain_case *c = &r->cases[parts[i].node];
+		const struct drain_case *c = &r->cases[picks[i].node];
 
 		for (size_t j = 0; j < c->leave_count; j++) {
 			matches = drain_pdbs_match(r->pdbs, c->leave[j], &which);
@@ -232,25 +231,24 @@ static void record_steps(struct drain_run *r, struct drain_plan_node *n)
 			n->moves[i].step = last;
 }
 
-void drain_record_wave(struct drain_run *r, const struct drain_part *parts, size_t count,
-		       place_mark before)
+void drain_record_wave(struct drain_run *r, const struct drain_pick *picks, size_t count)
 {
 	struct drain_wave *w = &r->plan->wave;
 
 	w->nodes = mem_zalloc(count + 1, sizeof(struct drain_plan_node *));
 	for (size_t i = 0; i < count; i++) {
-		struct drain_case *c = &r->cases[parts[i].node];
+		struct drain_case *c = &r->cases[picks[i].node];
 
-		drain_record_moves(r, c, &parts[i].placed);
+		drain_record_moves(r, c, &picks[i].placed);
 		c->out->verdict = DRAIN_SELECTED;
 		c->out->robust = w->robust;
 		w->nodes[w->node_count++] = c->out;
 		w->empty_count += c->out->move_count == 0;
 	}
-	record_destinations(r, parts, count, before);
-	record_costs(r, parts, count);
+	record_destinations(r, picks, count);
+	record_costs(r, picks, count);
 	for (size_t i = 0; i < count && r->corrected; i++)
-		record_steps(r, r->cases[parts[i].node].out);
+		record_steps(r, r->cases[picks[i].node].out);
 }
 
 void drain_record_kept(struct drain_run *r)
@@ -285,9 +283,7 @@ void drain_plan_free(struct drain_plan *p)
 	for (size_t i = 0; i < p->record_count; i++)
 		drain_record_fini(&p->records[i]);
 	free(p->records);
-	for (size_t i = 0; i < p->name_count; i++)
-		free(p->names[i]);
-	free(p->names);
+	drain_groups_fini(&p->groups);
 	free(p->narration);
 	view_drop(p->view);
 	free(p);

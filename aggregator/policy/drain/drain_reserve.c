@@ -49,14 +49,9 @@ uint32_t drain_placeholder_of(const struct drain_run *r, place_pod pod)
 
 static void mark_extra(struct drain_run *r, place_pod pod, enum drain_extra what, uint32_t number)
 {
-	size_t room = r->extra_count ? r->extra_count : 64;
-
-	while (room <= pod)
-		room *= 2;
-	if (room > r->extra_count) {
-		r->extra = mem_realloc(r->extra, room * sizeof(*r->extra));
-		memset(r->extra + r->extra_count, 0, (room - r->extra_count) * sizeof(*r->extra));
-		r->extra_count = room;
+	while (r->extra_count <= pod) {
+		r->extra = array_grow(r->extra, r->extra_count, sizeof(*r->extra));
+		memset(&r->extra[r->extra_count++], 0, sizeof(*r->extra));
 	}
 	r->extra[pod].kind = what;
 	r->extra[pod].placeholder = number;
@@ -108,6 +103,18 @@ static bool is_bound_to_node(const struct kube_pod *pod)
 
 	return (source && strcmp(source, "api") != 0) || drain_is_daemon_pod(pod) ||
 	       pod->template->mirror || strcmp(pod->template->owner.kind, "Node") == 0;
+}
+
+static size_t pending_count(const struct drain_run *r)
+{
+	const struct cluster *cluster = r->in->view->cluster;
+
+	return cluster ? cluster->tables[OBJECT_POD]->count : 0;
+}
+
+static const struct kube_pod *pending_at(const struct drain_run *r, size_t i)
+{
+	return (const struct kube_pod *)r->in->view->cluster->tables[OBJECT_POD]->of[i];
 }
 
 /* --- pods of nodes in deletion */
@@ -244,7 +251,6 @@ static bool replaces(const struct kube_pod *pod, const struct kube_pod *evicted)
 
 static void count_owners(const struct drain_run *r, struct owner *owners)
 {
-	const struct cluster *cluster = r->in->view->cluster;
 	struct owner *o;
 
 	for (place_node n = 0; n < r->count && r->corrected; n++)
@@ -257,8 +263,8 @@ static void count_owners(const struct drain_run *r, struct owner *owners)
 			    pod->created_ns > r->cases[n].arrival_ns)
 				r->cases[n].arrival_ns = pod->created_ns;
 		}
-	for (size_t i = 0; cluster && i < cluster->tables[OBJECT_POD]->count; i++)
-		count_there(owners, (const struct kube_pod *)cluster->tables[OBJECT_POD]->of[i]);
+	for (size_t i = 0; i < pending_count(r); i++)
+		count_there(owners, pending_at(r, i));
 	for (o = owners; o; o = o->hh.next)
 		o->missing = missing_of(r, o);
 }
@@ -304,12 +310,10 @@ static int64_t unschedulable_ns(const struct drain_run *r, const struct kube_pod
 
 static void count_waiting(struct drain_run *r, struct owner *owners)
 {
-	const struct cluster *cluster = r->in->view->cluster;
 	struct drain_reserved *reserved = &r->plan->reserved;
 
-	for (size_t i = 0; cluster && i < cluster->tables[OBJECT_POD]->count; i++) {
-		const struct kube_pod *pod =
-			(const struct kube_pod *)cluster->tables[OBJECT_POD]->of[i];
+	for (size_t i = 0; i < pending_count(r); i++) {
+		const struct kube_pod *pod = pending_at(r, i);
 		int64_t since_ns = unschedulable_ns(r, pod);
 		struct owner *o = since_ns >= UNSCHEDULABLE_NS ? find_owner(owners, pod) : NULL;
 
@@ -377,12 +381,10 @@ static size_t place_evictions(struct drain_run *r)
 
 static void place_pending(struct drain_run *r)
 {
-	const struct cluster *cluster = r->in->view->cluster;
 	struct items l = {0};
 
-	for (size_t i = 0; cluster && i < cluster->tables[OBJECT_POD]->count; i++) {
-		const struct kube_pod *pod =
-			(const struct kube_pod *)cluster->tables[OBJECT_POD]->of[i];
+	for (size_t i = 0; i < pending_count(r); i++) {
+		const struct kube_pod *pod = pending_at(r, i);
 		place_pod handle =
 			place_find_pod(r->place, pod->object.namespace, pod->object.name);
 
@@ -412,12 +414,21 @@ static void place_placeholders(struct drain_run *r)
 	schedule(r, &l);
 }
 
-bool drain_slack_holds(struct drain_run *r, const place_node *gone, size_t count, struct error *why)
+bool drain_slack_holds(struct drain_run *r, const struct drain_pick *picks, size_t count,
+		       struct error *why)
 {
 	const struct drain_input *in = r->in;
+	place_node *gone;
+	bool holds;
 
-	return !r->corrected || !in->slack_holds ||
-	       in->slack_holds(in->slack_context, r->place, r->slack, gone, count, why);
+	if (!r->corrected || !in->slack_holds)
+		return true;
+	gone = mem_zalloc(count, sizeof(*gone));
+	for (size_t i = 0; i < count; i++)
+		gone[i] = picks[i].node;
+	holds = in->slack_holds(in->slack_result, r->place, r->slack, gone, count, why);
+	free(gone);
+	return holds;
 }
 
 bool drain_reserve(struct drain_run *r)

@@ -8,7 +8,7 @@
  *              then nodes with pods to wait for, which may leave a group incomplete
  *   corrected  time; then waiting, as a whole for an atomic group; then atomic groups; then room, all
  *              or none for an atomic group. A failed node uses no room. The order is the caller's
- *              (drain_order.h), empty nodes first, risky ones last.
+ *              (drain_order.c), empty nodes first, risky ones last.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_SELECT_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_SELECT_H

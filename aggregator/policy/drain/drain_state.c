@@ -4,7 +4,7 @@
  * evicted if it was marked as a target of disruption, or if its node was leaving or cordoned. Parts
  * that both clusters share are recognised by address.
  */
-#include "aggregator/policy/drain/drain_state.h"
+#include "aggregator/policy/drain/drain_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

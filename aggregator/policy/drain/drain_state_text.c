@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/drain/drain_state.h"
+#include "aggregator/policy/drain/drain_internal.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 #include "shared/timefmt.h"

@@ -30,12 +30,6 @@
 
 static const int64_t SECOND_NS = 1000000000;
 
-struct pick {
-	size_t number; /* of removables */
-	place_mark mark; /* before it */
-	struct drain_placement placed; /* its items are owned */
-};
-
 struct wave {
 	struct drain_run *r;
 	struct drain_removable *of; /* owned; the candidate set */
@@ -44,10 +38,8 @@ struct wave {
 	int64_t empty_left, drain_left; /* by schedules; INT64_MAX: not limited */
 	bool by_schedule; /* schedules are stricter than parallelism */
 	struct error schedule;
-	bool *allowed; /* owned; by node: no candidate */
-	struct pick *picks; /* owned; the wave so far */
+	struct drain_pick *picks; /* owned; the wave so far */
 	size_t pick_count;
-	place_node *gone; /* owned; of the picks */
 	size_t held;
 	size_t tries; /* nodes simulated */
 	bool late; /* time was up */
@@ -130,7 +122,7 @@ static void leave_out(struct wave *w, size_t number, enum drain_out how)
 	uint32_t group = w->of[number].group;
 
 	w->of[number].out = how;
-	if (group == DRAIN_NO_GROUP || !w->r->groups.of[group].atomic)
+	if (group == DRAIN_NO_GROUP || !w->r->plan->groups.of[group].atomic)
 		return;
 	for (size_t i = 0; i < w->r->set_count; i++) {
 		if (w->of[i].group != group || w->of[i].out != DRAIN_STILL_IN ||
@@ -139,7 +131,7 @@ static void leave_out(struct wave *w, size_t number, enum drain_out how)
 		w->of[i].out = how;
 		drain_add_reason(case_of(w, i), DRAIN_ATOMIC_FAILED,
 				 "group \"%s\" goes as a whole, and node %s cannot go now",
-				 w->r->groups.of[group].name, case_of(w, number)->view->name);
+				 w->r->plan->groups.of[group].name, case_of(w, number)->view->name);
 	}
 }
 
@@ -244,13 +236,13 @@ static void try_pick(struct wave *w, const struct drain_case *c, struct drain_tr
 {
 	bool *allowed;
 
-	drain_try_node(w->r, c, w->r->corrected ? w->allowed : NULL, out);
+	drain_try_node(w->r, c, w->r->corrected ? w->r->stays : NULL, out);
 	if (out->reason == DRAIN_NONE || c->leave_own == c->leave_count)
 		return;
 	free(out->placed.items);
 	free(out->other);
 	allowed = mem_zalloc(w->r->count + 1, sizeof(*allowed));
-	memcpy(allowed, w->allowed, w->r->count * sizeof(*allowed));
+	memcpy(allowed, w->r->stays, w->r->count * sizeof(*allowed));
 	for (size_t i = c->leave_own; i < c->leave_count; i++)
 		allowed[place_find_node(w->r->place, c->leave[i]->node)] = true;
 	drain_try_node(w->r, c, allowed, out);
@@ -259,7 +251,7 @@ static void try_pick(struct wave *w, const struct drain_case *c, struct drain_tr
 
 static bool add_pick(struct wave *w, size_t number)
 {
-	struct pick *pick = &w->picks[w->pick_count];
+	struct drain_pick *pick = &w->picks[w->pick_count];
 	struct drain_case *c = case_of(w, number);
 	struct error why = {""};
 	struct drain_trial trial;
@@ -267,15 +259,15 @@ static bool add_pick(struct wave *w, size_t number)
 	if (!reserve(w, number))
 		return false;
 	pick->number = number;
+	pick->node = (place_node)w->r->set[number];
 	w->tries++;
 	pick->mark = place_fork(w->r->place);
-	w->gone[w->pick_count] = (place_node)w->r->set[number];
 	try_pick(w, c, &trial);
 	pick->placed = trial.placed;
 	if (trial.reason != DRAIN_NONE) {
 		drain_explain_trial(c, &trial);
 		drain_gangs_explain(c);
-	} else if (drain_slack_holds(w->r, w->gone, w->pick_count + 1, &why)) {
+	} else if (drain_slack_holds(w->r, w->picks, w->pick_count + 1, &why)) {
 		w->pick_count++;
 		return true;
 	} else {
@@ -293,7 +285,7 @@ static void pop_picks(struct wave *w, size_t keep)
 		return;
 	place_revert(w->r->place, w->picks[keep].mark);
 	while (w->pick_count > keep) {
-		struct pick *pick = &w->picks[--w->pick_count];
+		struct drain_pick *pick = &w->picks[--w->pick_count];
 
 		give_back(w, pick->number);
 		free(pick->placed.items);
@@ -339,8 +331,8 @@ static size_t *crop(struct wave *w, size_t *count)
 
 	do {
 		drain_choice_fini(&crop);
-		w->held = drain_budget_crop(&w->budget, r->config->rules.variant, &r->groups, w->of,
-					    &w->choice, &crop);
+		w->held = drain_budget_crop(&w->budget, r->config->rules.variant, &r->plan->groups,
+					    w->of, &w->choice, &crop);
 	} while (close_by_schedule(w, &crop));
 	*count = crop.empty_count + crop.drain_count;
 	chosen = mem_zalloc(*count + 1, sizeof(*chosen));
@@ -349,15 +341,6 @@ static size_t *crop(struct wave *w, size_t *count)
 	drain_choice_fini(&crop);
 	return chosen;
 }
-/* Only after some trials, so that a large cluster gets a wave, too. */
-static bool is_late(const struct wave *w)
-{
-	const struct drain_input *in = w->r->in;
-
-	return in->out_of_time && w->tries >= w->r->config->rules.simulation_min_nodes &&
-	       in->out_of_time(in->context);
-}
-
 static bool is_picked(const struct wave *w, size_t number)
 {
 	for (size_t i = 0; i < w->pick_count; i++)
@@ -390,7 +373,7 @@ static bool pick_all(struct wave *w, const size_t *chosen, size_t count)
 		same++;
 	pop_picks(w, same);
 	for (size_t i = same; i < count; i++) {
-		if (!w->late && is_late(w)) {
+		if (!w->late && drain_is_late(w->r, w->tries)) {
 			end_for_time(w);
 			return false;
 		}
@@ -414,17 +397,6 @@ static void choose(struct wave *w)
 	} while (!done);
 }
 
-/* The wave so far; the caller frees it, but not its items. */
-static struct drain_part *parts_of(const struct wave *w)
-{
-	struct drain_part *parts = mem_zalloc(w->pick_count + 1, sizeof(*parts));
-
-	for (size_t i = 0; i < w->pick_count; i++)
-		parts[i] = (struct drain_part){(place_node)w->r->set[w->picks[i].number],
-					       w->picks[i].placed};
-	return parts;
-}
-
 /* --- robust */
 
 /*
@@ -433,25 +405,23 @@ static struct drain_part *parts_of(const struct wave *w)
  */
 static size_t find_fragile(struct wave *w, struct error *why)
 {
-	struct drain_part *parts = parts_of(w);
 	size_t victim;
 
 	if (w->pick_count)
 		place_revert(w->r->place, w->picks[0].mark);
-	victim = drain_find_fragile(w->r, parts, w->pick_count, why);
+	victim = drain_find_fragile(w->r, w->picks, w->pick_count, why);
 	w->r->plan->wave.any_order =
-		victim == SIZE_MAX && drain_holds_in_any_order(w->r, parts, w->pick_count);
-	free(parts);
+		victim == SIZE_MAX && drain_holds_in_any_order(w->r, w->picks, w->pick_count);
 	return victim == SIZE_MAX ? SIZE_MAX : w->picks[victim].number;
 }
 
 static void replay(struct wave *w)
 {
 	for (size_t i = 0; i < w->pick_count; i++) {
-		struct pick *pick = &w->picks[i];
+		struct drain_pick *pick = &w->picks[i];
 
 		pick->mark = place_fork(w->r->place);
-		place_drain_node(w->r->place, (place_node)w->r->set[pick->number]);
+		place_drain_node(w->r->place, pick->node);
 		for (size_t j = 0; j < pick->placed.count; j++)
 			place_take(w->r->place, pick->placed.items[j].pod);
 		for (size_t j = 0; j < pick->placed.count; j++)
@@ -509,7 +479,8 @@ static void choose_robust(struct wave *w)
 
 	replay(w);
 	out->not_robust = why;
-	for (uint32_t i = 0; victim != SIZE_MAX && i < w->r->config->robust_tries && !is_late(w);
+	for (uint32_t i = 0;
+	     victim != SIZE_MAX && i < w->r->config->robust_tries && !drain_is_late(w->r, w->tries);
 	     i++) {
 		leave_out_fragile(w, victim, &why);
 		choose(w);
@@ -588,13 +559,10 @@ static void tell_throttle(struct wave *w)
 
 static void tell(struct wave *w)
 {
-	struct drain_part *parts = parts_of(w);
-
 	tell_throttle(w);
-	drain_record_wave(w->r, parts, w->pick_count, w->pick_count ? w->picks[0].mark : 0);
+	drain_record_wave(w->r, w->picks, w->pick_count);
 	for (size_t i = 0; i < w->r->set_count; i++)
 		explain_selected(w, i);
-	free(parts);
 }
 
 /* --- the wave */
@@ -605,9 +573,8 @@ static void read_removables(struct wave *w)
 
 	w->of = mem_zalloc(r->set_count + 1, sizeof(*w->of));
 	w->picks = mem_zalloc(r->set_count + 1, sizeof(*w->picks));
-	w->gone = mem_zalloc(r->set_count + 1, sizeof(*w->gone));
-	w->allowed = mem_zalloc(r->count + 1, sizeof(*w->allowed));
-	memset(w->allowed, true, r->count * sizeof(*w->allowed));
+	r->stays = mem_zalloc(r->count + 1, sizeof(*r->stays));
+	memset(r->stays, true, r->count * sizeof(*r->stays));
 	for (size_t i = 0; i < r->set_count; i++) {
 		const struct drain_case *c = case_of(w, i);
 
@@ -619,7 +586,7 @@ static void read_removables(struct wave *w)
 		w->of[i].movable = c->placed.own_count;
 		w->of[i].waiting = c->sorted.wait_count;
 		w->of[i].risky = c->risky;
-		w->allowed[r->set[i]] = false;
+		r->stays[r->set[i]] = false;
 	}
 }
 
@@ -652,7 +619,7 @@ void drain_choose_wave(struct drain_run *r)
 	count_in_progress(&w);
 	ask_schedules(&w);
 	read_removables(&w);
-	drain_select(&r->config->rules, &r->groups, w.of, r->set_count, r->now_ns, &w.choice);
+	drain_select(&r->config->rules, &r->plan->groups, w.of, r->set_count, r->now_ns, &w.choice);
 	if (r->corrected && w.choice.drain_count)
 		count_owners(r);
 	choose(&w);
@@ -666,6 +633,4 @@ void drain_choose_wave(struct drain_run *r)
 	drain_choice_fini(&w.choice);
 	free(w.of);
 	free(w.picks);
-	free(w.gone);
-	free(w.allowed);
 }
