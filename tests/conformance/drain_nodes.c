@@ -143,19 +143,19 @@ enum outcome run_unremovable(const cJSON *c, struct error *error)
 	const cJSON *nodes = values_get(c, "nodes"), *ttls = values_get(c, "ttl_ms");
 	size_t count = 0, kept = 0;
 	struct drain_unremovable u = {0};
-	const char **names;
+	struct drain_plan_node *known;
 	int64_t want;
 
 	if (!cJSON_IsArray(nodes) || !values_int(c, "want_ttls", &want, error))
 		return FAILED;
-	names = mem_zalloc((size_t)cJSON_GetArraySize(nodes) + 1, sizeof(*names));
+	known = mem_zalloc((size_t)cJSON_GetArraySize(nodes) + 1, sizeof(*known));
 	for (const cJSON *item = nodes->child; item; item = item->next)
-		names[count++] = item->valuestring;
-	qsort(names, count, sizeof(*names), compare_texts);
+		known[count++].name = item->valuestring;
+	qsort(known, count, sizeof(*known), compare_texts);
 	for (const cJSON *item = ttls ? ttls->child : NULL; item; item = item->next)
 		drain_unremovable_add(&u, item->string, &(struct drain_why){.code = DRAIN_NO_PLACE},
 				      DRAIN_CASE_NOW_NS + (int64_t)item->valuedouble * 1000000);
-	drain_unremovable_update(&u, DRAIN_UPSTREAM, names, count, DRAIN_CASE_NOW_NS);
+	drain_unremovable_update(&u, DRAIN_UPSTREAM, known, count, DRAIN_CASE_NOW_NS);
 	for (const cJSON *item = ttls ? ttls->child : NULL; item; item = item->next) {
 		const struct drain_failure *f = drain_unremovable_recent(&u, item->string);
 
@@ -164,7 +164,7 @@ enum outcome run_unremovable(const cJSON *c, struct error *error)
 			want = -1; /* upstream forgets why */
 	}
 	drain_unremovable_fini(&u);
-	free(names);
+	free(known);
 	return (int64_t)kept == want ? PASSED : values_fail(error, "%zu are kept", kept);
 }
 

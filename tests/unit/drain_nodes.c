@@ -254,7 +254,7 @@ static void test_no_node(void **state)
 /* The true reason is told for as long as it is remembered. */
 static void test_failures(void **state)
 {
-	static const char *const nodes[] = {"a", "n"};
+	static const struct drain_plan_node nodes[] = {{.name = "a"}, {.name = "n"}};
 	static const struct drain_why why = {.code = DRAIN_NO_PLACE, .text = (char *)"412 cpu"};
 
 	(void)state;

@@ -76,16 +76,19 @@ bool drain_is_in_deletion(enum drain_variant variant, const struct kube_node *no
 	return is_taken_away(node, why) || is_draining(node, why);
 }
 
-bool drain_is_drained(const struct kube_node *node, const struct kube_pod *const *pods,
-		      size_t count)
+bool drain_is_empty(const struct kube_pod *const *pods, size_t count)
 {
-	if (!node->unschedulable || is_taken_away(node, NULL))
-		return false;
 	for (size_t i = 0; i < count; i++)
 		if (kube_pod_is_active(pods[i]) && !pods[i]->template->mirror &&
 		    !drain_is_daemon_pod(pods[i]))
 			return false;
 	return true;
+}
+
+bool drain_is_drained(const struct kube_node *node, const struct kube_pod *const *pods,
+		      size_t count)
+{
+	return node->unschedulable && !is_taken_away(node, NULL) && drain_is_empty(pods, count);
 }
 
 /* --- the steps, in their order; false: the reason is set */

@@ -79,6 +79,8 @@ void drain_eligibility(const struct drain_options *o, const struct drain_candida
 		       const struct drain_unremovable *failed, int64_t now_ns,
 		       struct drain_eligible *out);
 
+/* Whether only DaemonSet and mirror pods are active. */
+bool drain_is_empty(const struct kube_pod *const *pods, size_t count);
 /* Whether a drain is done: cordoned, only DaemonSet and mirror pods are left, no other actor. */
 bool drain_is_drained(const struct kube_node *node, const struct kube_pod *const *pods,
 		      size_t count);

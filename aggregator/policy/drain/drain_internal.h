@@ -119,7 +119,7 @@ struct drain_placement {
 struct drain_case {
 	const struct view_node *view;
 	const struct kube_node *node; /* NULL: the API does not know it */
-	const struct kube_pod **pods; /* of the run's one array; as the view has them */
+	const struct kube_pod *const *pods; /* of the model; sorted */
 	size_t pod_count;
 	uint32_t group;
 	bool in_deletion;
@@ -151,7 +151,6 @@ struct drain_run {
 	bool measured; /* some node's use is known */
 	size_t count;
 	struct drain_case *cases; /* owned; by place_node */
-	const struct kube_pod **pods; /* owned; slices are the cases' */
 	struct drain_pdbs *pdbs;
 	size_t budget_count;
 	int64_t *allowed_by; /* owned; by budget, before the candidates */

@@ -92,45 +92,28 @@ void drain_forget_reasons(struct drain_plan_node *n)
 
 /* --- reading the view */
 
-static void read_pods(struct drain_run *r)
-{
-	const struct view *v = r->in->view;
-	size_t total = 0;
-
-	for (size_t i = 0; i < v->node_count; i++)
-		total += v->nodes[i]->pod_count;
-	r->pods = mem_zalloc(total + 1, sizeof(struct kube_pod *));
-	total = 0;
-	for (size_t i = 0; i < v->node_count; i++) {
-		struct drain_case *c = &r->cases[i];
-
-		c->pods = &r->pods[total];
-		for (size_t j = 0; j < v->nodes[i]->pod_count; j++)
-			if (v->nodes[i]->pods[j].pod)
-				c->pods[c->pod_count++] = v->nodes[i]->pods[j].pod;
-		total += c->pod_count;
-		c->drained =
-			r->corrected && c->node && drain_is_drained(c->node, c->pods, c->pod_count);
-		c->in_deletion &= !c->drained;
-	}
-}
-
 static void read_cases(struct drain_run *r)
 {
-	const struct view *v = r->in->view;
-
 	for (size_t i = 0; i < r->count; i++) {
 		struct drain_case *c = &r->cases[i];
+		const struct model_node *model;
 
+		c->view = r->in->view->nodes[i];
 		c->out = &r->plan->nodes[i];
-		c->out->name = v->nodes[i]->name;
-		c->view = v->nodes[i];
-		c->node = v->nodes[i]->model ? v->nodes[i]->model->node : NULL;
-		c->in_deletion = c->node && drain_is_in_deletion(r->config->rules.variant, c->node,
-								 r->now_ns, NULL);
+		c->out->name = c->view->name;
 		r->measured |= drain_is_measured(c->view, r->now_ns);
+		model = c->view->model;
+		if (!model)
+			continue;
+		c->node = model->node;
+		c->pods = (const struct kube_pod *const *)model->pods;
+		c->pod_count = model->pod_count;
+		c->drained =
+			r->corrected && c->node && drain_is_drained(c->node, c->pods, c->pod_count);
+		c->in_deletion =
+			c->node && !c->drained &&
+			drain_is_in_deletion(r->config->rules.variant, c->node, r->now_ns, NULL);
 	}
-	read_pods(r);
 }
 
 static const char *group_of(const struct drain_run *r, const struct drain_case *c)
@@ -314,14 +297,13 @@ static size_t *order_candidates(struct drain_run *r, size_t *count)
 static void explain_pod(struct drain_case *c, const struct kube_pod *pod, size_t others)
 {
 	char more[64] = "";
-	struct drain_why *w;
 
 	if (others)
 		snprintf(more, sizeof(more), ", and so must %zu %s of the node", others,
 			 drain_plural((int64_t)others, "other", "others"));
-	w = drain_add_reason(c, DRAIN_BLOCKED_BY_POD, "pod %s/%s must stay%s",
-			     pod->object.namespace, pod->object.name, more);
-	w->pod = pod;
+	drain_add_reason(c, DRAIN_BLOCKED_BY_POD, "pod %s/%s must stay%s", pod->object.namespace,
+			 pod->object.name, more)
+		->pod = pod;
 }
 
 void drain_explain_stay(struct drain_case *c, const struct kube_pod *pod, enum drain_reason code,
@@ -549,16 +531,6 @@ static void keep_hints(struct drain_run *r)
 
 /* --- the step */
 
-static void forget_failures(struct drain_run *r)
-{
-	const char **names = mem_zalloc(r->count + 1, sizeof(*names));
-
-	for (size_t i = 0; i < r->count; i++)
-		names[i] = r->cases[i].view->name;
-	drain_unremovable_update(r->failed, r->config->rules.variant, names, r->count, r->now_ns);
-	free(names);
-}
-
 static void open_run(struct drain_run *r, struct drain_state *s, const struct drain_input *in,
 		     const struct drain_config *c)
 {
@@ -591,7 +563,7 @@ static void open_run(struct drain_run *r, struct drain_state *s, const struct dr
 	read_cases(r);
 	read_groups(r);
 	read_rules(r);
-	forget_failures(r);
+	drain_unremovable_update(r->failed, c->rules.variant, p->nodes, p->node_count, r->now_ns);
 }
 
 static void close_run(struct drain_run *r)
@@ -603,7 +575,6 @@ static void close_run(struct drain_run *r)
 		buf_fini(&r->cases[i].falls);
 	}
 	free(r->cases);
-	free(r->pods);
 	free(r->set);
 	free(r->stays);
 	free(r->extra);

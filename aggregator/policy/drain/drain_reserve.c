@@ -119,32 +119,6 @@ static const struct kube_pod *pending_at(const struct drain_run *r, size_t i)
 
 /* --- pods of nodes in deletion */
 
-/* Ending pods count as evicted (collect_ending()). */
-static bool is_to_come(const struct drain_run *r, const struct kube_pod *pod)
-{
-	return kube_pod_is_active(pod) && !is_bound_to_node(pod) &&
-	       !drain_is_long_terminating(pod, r->now_ns) && (!r->corrected || !pod->deletion_ns);
-}
-
-static void take_from_node(struct drain_run *r, place_node n, struct items *l)
-{
-	struct drain_case *c = &r->cases[n];
-	place_pod next;
-
-	drain_pdbs_take(r->pdbs, c->pods, r->corrected ? c->pod_count : 0);
-	place_remove_node(r->place, n);
-	for (place_pod pod = place_first_on(r->place, n); pod != PLACE_NONE; pod = next) {
-		const char *to;
-
-		next = place_next_on(r->place, pod);
-		if (!is_to_come(r, place_pod_record(r->place, pod)))
-			continue;
-		to = drain_state_hint(r->state, place_pod_record(r->place, pod)->object.uid);
-		place_take(r->place, pod);
-		add_item(l, pod, to ? place_find_node(r->place, to) : PLACE_NONE);
-	}
-}
-
 static int compare_items(const void *left, const void *right, void *place)
 {
 	const struct drain_item *a = left, *b = right;
@@ -154,15 +128,48 @@ static int compare_items(const void *left, const void *right, void *place)
 	return object_compare(&x->object, &y->object);
 }
 
-static size_t place_deletions(struct drain_run *r)
+static void sort_items(const struct drain_run *r, struct items *l)
+{
+	if (l->count)
+		qsort_r(l->of, l->count, sizeof(*l->of), compare_items, r->place);
+}
+
+/* Takes pods that are to be evicted; pods that end already count as evicted (corrected). */
+static void collect_from_node(struct drain_run *r, place_node n, struct items *to_evict,
+			      struct items *ending)
+{
+	struct drain_case *c = &r->cases[n];
+	place_pod next;
+
+	drain_pdbs_take(r->pdbs, c->pods, r->corrected ? c->pod_count : 0);
+	place_remove_node(r->place, n);
+	for (place_pod pod = place_first_on(r->place, n); pod != PLACE_NONE; pod = next) {
+		const struct kube_pod *record = place_pod_record(r->place, pod);
+		const char *to;
+
+		next = place_next_on(r->place, pod);
+		if (!kube_pod_is_active(record) || is_bound_to_node(record) ||
+		    drain_is_long_terminating(record, r->now_ns))
+			continue;
+		if (r->corrected && record->deletion_ns) {
+			add_item(ending, pod, PLACE_NONE);
+			continue;
+		}
+		to = drain_state_hint(r->state, record->object.uid);
+		place_take(r->place, pod);
+		add_item(to_evict, pod, to ? place_find_node(r->place, to) : PLACE_NONE);
+	}
+}
+
+static size_t place_deletions(struct drain_run *r, struct items *ending)
 {
 	struct items l = {0};
 
 	for (place_node n = 0; n < r->count; n++)
 		if (r->cases[n].in_deletion)
-			take_from_node(r, n, &l);
-	if (l.count)
-		qsort_r(l.of, l.count, sizeof(*l.of), compare_items, r->place);
+			collect_from_node(r, n, &l, ending);
+	sort_items(r, &l);
+	sort_items(r, ending);
 	r->plan->reserved.of_deletions = l.count;
 	return l.count - schedule(r, &l);
 }
@@ -279,26 +286,6 @@ static bool needs_room(struct owner *owners, const struct kube_pod *pod)
 	return o->missing-- > 0;
 }
 
-/* Pods that end on nodes in deletion, and are still there in the simulation. */
-static void collect_ending(const struct drain_run *r, struct items *l)
-{
-	for (place_node n = 0; n < r->count && r->corrected; n++) {
-		if (!r->cases[n].in_deletion)
-			continue;
-		for (place_pod pod = place_first_on(r->place, n); pod != PLACE_NONE;
-		     pod = place_next_on(r->place, pod)) {
-			const struct kube_pod *record = place_pod_record(r->place, pod);
-
-			if (record->deletion_ns && kube_pod_is_active(record) &&
-			    !is_bound_to_node(record) &&
-			    !drain_is_long_terminating(record, r->now_ns))
-				add_item(l, pod, PLACE_NONE);
-		}
-	}
-	if (l->count)
-		qsort_r(l->of, l->count, sizeof(*l->of), compare_items, r->place);
-}
-
 /* --- replacements that the scheduler has no node for */
 
 static int64_t unschedulable_ns(const struct drain_run *r, const struct kube_pod *pod)
@@ -341,28 +328,27 @@ static void keep_evictions(const struct drain_run *r, struct owner *owners)
 	}
 }
 
-static size_t place_evictions(struct drain_run *r)
+static size_t place_evictions(struct drain_run *r, const struct items *ending)
 {
 	const struct drain_state *s = r->state;
-	struct items ending = {0}, l = {0};
+	struct items l = {0};
 	struct owner *owners = NULL, *o, *next;
 
-	collect_ending(r, &ending);
 	for (size_t i = 0; i < s->eviction_count; i++)
 		meet_owner(&owners, s->evictions[i].pod, s->evictions[i].leaving);
-	for (size_t i = 0; i < ending.count; i++)
-		meet_owner(&owners, place_pod_record(r->place, ending.of[i].pod), true);
+	for (size_t i = 0; i < ending->count; i++)
+		meet_owner(&owners, place_pod_record(r->place, ending->of[i].pod), true);
 	if (owners)
 		count_owners(r, owners);
 	if (owners && r->corrected) {
 		count_waiting(r, owners);
 		keep_evictions(r, owners);
 	}
-	for (size_t i = 0; i < ending.count; i++) {
-		if (!needs_room(owners, place_pod_record(r->place, ending.of[i].pod)))
+	for (size_t i = 0; i < ending->count; i++) {
+		if (!needs_room(owners, place_pod_record(r->place, ending->of[i].pod)))
 			continue;
-		place_take(r->place, ending.of[i].pod);
-		add_item(&l, ending.of[i].pod, PLACE_NONE);
+		place_take(r->place, ending->of[i].pod);
+		add_item(&l, ending->of[i].pod, PLACE_NONE);
 	}
 	for (size_t i = 0; i < s->eviction_count; i++) {
 		const struct kube_pod *pod = s->evictions[i].pod;
@@ -370,7 +356,6 @@ static size_t place_evictions(struct drain_run *r)
 		if (!is_bound_to_node(pod) && needs_room(owners, pod))
 			add_item(&l, add_extra(r, pod, DRAIN_EXTRA_EVICTED, 0), PLACE_NONE);
 	}
-	free(ending.of);
 	HASH_RELEASE (owners, o, next)
 		free(o);
 	r->plan->reserved.of_evictions = l.count;
@@ -434,9 +419,11 @@ bool drain_slack_holds(struct drain_run *r, const struct drain_pick *picks, size
 bool drain_reserve(struct drain_run *r)
 {
 	struct drain_reserved *reserved = &r->plan->reserved;
+	struct items ending = {0};
 
-	reserved->unplaced = place_deletions(r);
-	reserved->unplaced += place_evictions(r);
+	reserved->unplaced = place_deletions(r, &ending);
+	reserved->unplaced += place_evictions(r, &ending);
+	free(ending.of);
 	place_pending(r);
 	place_placeholders(r);
 	if (reserved->unplaced)

@@ -116,7 +116,7 @@ void drain_unremovable_fini(struct drain_unremovable *u)
 }
 
 void drain_unremovable_update(struct drain_unremovable *u, enum drain_variant variant,
-			      const char *const *nodes, size_t count, int64_t now_ns)
+			      const struct drain_plan_node *nodes, size_t count, int64_t now_ns)
 {
 	size_t kept = 0;
 

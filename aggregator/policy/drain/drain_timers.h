@@ -96,7 +96,7 @@ struct drain_unremovable {
 void drain_unremovable_fini(struct drain_unremovable *u);
 /* A run begins: drops expired failures and nodes that are not in `nodes`, sorted by name. */
 void drain_unremovable_update(struct drain_unremovable *u, enum drain_variant variant,
-			      const char *const *nodes, size_t count, int64_t now_ns);
+			      const struct drain_plan_node *nodes, size_t count, int64_t now_ns);
 /* Replaces the node's entry by a copy, of which the text may be NULL. */
 void drain_unremovable_add(struct drain_unremovable *u, const char *node,
 			   const struct drain_why *why, int64_t until_ns);

@@ -60,17 +60,13 @@ static void count_in_progress(struct wave *w)
 					  .max_drain = r->config->rules.max_drain_parallelism};
 	for (size_t i = 0; i < r->count; i++) {
 		const struct drain_case *c = &r->cases[i];
-		bool drains = false;
 
 		if (!c->in_deletion)
 			continue;
-		for (size_t j = 0; j < c->pod_count; j++)
-			drains |= kube_pod_is_active(c->pods[j]) &&
-				  !drain_is_daemon_pod(c->pods[j]) && !c->pods[j]->template->mirror;
-		if (drains)
-			w->budget.drain_in_progress++;
-		else
+		if (drain_is_empty(c->pods, c->pod_count))
 			w->budget.empty_in_progress++;
+		else
+			w->budget.drain_in_progress++;
 	}
 }
 
@@ -107,11 +103,9 @@ static void ask_schedules(struct wave *w)
 	room = w->empty_left > w->drain_left ? w->empty_left : w->drain_left;
 	w->by_schedule = room < w->budget.max - on_way ||
 			 w->drain_left < w->budget.max_drain - w->budget.drain_in_progress;
-	if (room < INT64_MAX - on_way)
-		w->budget.max = int_min(w->budget.max, on_way + room);
-	if (w->drain_left < INT64_MAX - w->budget.drain_in_progress)
-		w->budget.max_drain =
-			int_min(w->budget.max_drain, w->budget.drain_in_progress + w->drain_left);
+	w->budget.max = int_min(w->budget.max, add_saturating(on_way, room));
+	w->budget.max_drain = int_min(w->budget.max_drain,
+				      add_saturating(w->budget.drain_in_progress, w->drain_left));
 }
 
 /* --- leaving out */
@@ -156,17 +150,16 @@ static bool ask_budgets(struct wave *w, size_t number)
 {
 	struct drain_case *c = case_of(w, number);
 	struct drain_pdb_verdict v;
-	struct drain_why *why;
 
 	drain_pdbs_ask(w->r->pdbs, c->leave, c->leave_count, &v);
 	if (v.reason == DRAIN_NONE && (v.in_parallel || (!c->falls.len && is_alone(w, c))))
 		return true;
-	why = drain_add_reason(c, v.reason == DRAIN_NONE ? DRAIN_NOT_ENOUGH_PDB : v.reason,
-			       "pod %s/%s waits for PodDisruptionBudget %s: %" PRId64
-			       " more may leave beside this wave",
-			       v.pod->object.namespace, v.pod->object.name, v.budget->object.name,
-			       v.remaining > 0 ? v.remaining : 0);
-	why->pod = v.pod;
+	drain_add_reason(c, v.reason == DRAIN_NONE ? DRAIN_NOT_ENOUGH_PDB : v.reason,
+			 "pod %s/%s waits for PodDisruptionBudget %s: %" PRId64
+			 " more may leave beside this wave",
+			 v.pod->object.namespace, v.pod->object.name, v.budget->object.name,
+			 v.remaining > 0 ? v.remaining : 0)
+		->pod = v.pod;
 	return false;
 }
 
@@ -174,13 +167,11 @@ static bool ask_owners(struct wave *w, size_t number)
 {
 	struct drain_case *c = case_of(w, number);
 	const struct kube_pod *pod = NULL;
-	struct drain_why *link;
 	struct error why;
 
 	if (drain_owners_take(w->r->owners, c->leave, c->leave_count, &pod, &why) == DRAIN_NONE)
 		return true;
-	link = drain_add_reason(c, DRAIN_OWNER_SHARE, "%s", why.text);
-	link->pod = pod;
+	drain_add_reason(c, DRAIN_OWNER_SHARE, "%s", why.text)->pod = pod;
 	return false;
 }
 
@@ -399,22 +390,6 @@ static void choose(struct wave *w)
 
 /* --- robust */
 
-/*
- * A removable that makes the wave fragile; SIZE_MAX: none. Reverts the wave in the simulation;
- * replay() restores it.
- */
-static size_t find_fragile(struct wave *w, struct error *why)
-{
-	size_t victim;
-
-	if (w->pick_count)
-		place_revert(w->r->place, w->picks[0].mark);
-	victim = drain_find_fragile(w->r, w->picks, w->pick_count, why);
-	w->r->plan->wave.any_order =
-		victim == SIZE_MAX && drain_holds_in_any_order(w->r, w->picks, w->pick_count);
-	return victim == SIZE_MAX ? SIZE_MAX : w->picks[victim].number;
-}
-
 static void replay(struct wave *w)
 {
 	for (size_t i = 0; i < w->pick_count; i++) {
@@ -427,6 +402,20 @@ static void replay(struct wave *w)
 		for (size_t j = 0; j < pick->placed.count; j++)
 			place_put(w->r->place, pick->placed.items[j].pod, pick->placed.items[j].to);
 	}
+}
+
+/* A removable that makes the wave fragile; SIZE_MAX: none. */
+static size_t find_fragile(struct wave *w, struct error *why)
+{
+	size_t victim;
+
+	if (w->pick_count)
+		place_revert(w->r->place, w->picks[0].mark);
+	victim = drain_find_fragile(w->r, w->picks, w->pick_count, why);
+	w->r->plan->wave.any_order =
+		victim == SIZE_MAX && drain_holds_in_any_order(w->r, w->picks, w->pick_count);
+	replay(w);
+	return victim == SIZE_MAX ? SIZE_MAX : w->picks[victim].number;
 }
 
 static bool has_drains(const struct wave *w)
@@ -448,26 +437,15 @@ static void readmit(struct wave *w)
 	}
 }
 
-static void leave_out_fragile(struct wave *w, size_t victim, const struct error *why)
+/* Chooses again without the victim; returns the next one. */
+static size_t exchange(struct wave *w, size_t victim, struct error *why)
 {
 	drain_add_reason(case_of(w, victim), DRAIN_NOT_ROBUST,
 			 "with it the wave would depend on where the kube-scheduler puts pods: %s",
 			 why->text);
 	leave_out(w, victim, DRAIN_NOT_ROBUST_NOW);
-}
-
-/* Leaves out fragile nodes without replacement until the wave is robust. */
-static void cut_to_robust(struct wave *w, size_t victim, struct error *why)
-{
-	for (size_t i = 0; i < w->r->set_count; i++)
-		if (w->of[i].out == DRAIN_STILL_IN && !is_picked(w, i))
-			w->of[i].out = DRAIN_NOT_ROBUST_NOW;
-	while (victim != SIZE_MAX) {
-		leave_out_fragile(w, victim, why);
-		choose(w);
-		victim = find_fragile(w, why);
-		replay(w);
-	}
+	choose(w);
+	return find_fragile(w, why);
 }
 
 static void choose_robust(struct wave *w)
@@ -477,18 +455,17 @@ static void choose_robust(struct wave *w)
 	struct error why = {""};
 	size_t victim = find_fragile(w, &why);
 
-	replay(w);
 	out->not_robust = why;
 	for (uint32_t i = 0;
 	     victim != SIZE_MAX && i < w->r->config->robust_tries && !drain_is_late(w->r, w->tries);
-	     i++) {
-		leave_out_fragile(w, victim, &why);
-		choose(w);
-		victim = find_fragile(w, &why);
-		replay(w);
-	}
-	if (must && victim != SIZE_MAX)
-		cut_to_robust(w, victim, &why);
+	     i++)
+		victim = exchange(w, victim, &why);
+	/* Without replacements then. */
+	for (size_t i = 0; must && victim != SIZE_MAX && i < w->r->set_count; i++)
+		if (w->of[i].out == DRAIN_STILL_IN && !is_picked(w, i))
+			w->of[i].out = DRAIN_NOT_ROBUST_NOW;
+	while (must && victim != SIZE_MAX)
+		victim = exchange(w, victim, &why);
 	out->robust = must || (victim == SIZE_MAX && (has_drains(w) || !*out->not_robust.text));
 	out->any_order &= out->robust;
 	if (out->robust) {
