@@ -169,6 +169,8 @@ struct drain_run {
 	size_t *set; /* owned; cases of the candidate set, in the order they were accepted */
 	size_t set_count;
 	bool *stays; /* owned; by node: not in the set; NULL before it is complete */
+	struct drain_pick *picks; /* owned; the wave so far */
+	size_t pick_count;
 };
 
 /* A node of the wave. */
@@ -212,9 +214,8 @@ void drain_gangs_explain(struct drain_case *c);
 bool drain_reserve(struct drain_run *r);
 enum drain_extra drain_extra_of(const struct drain_run *r, place_pod pod);
 uint32_t drain_placeholder_of(const struct drain_run *r, place_pod pod);
-/* Whether extra capacity has room without those nodes; else the reason says what has none. */
-bool drain_slack_holds(struct drain_run *r, const struct drain_pick *picks, size_t count,
-		       struct error *error);
+/* Whether extra capacity has room without the first picks; else the reason says what has none. */
+bool drain_slack_holds(struct drain_run *r, size_t count, struct error *error);
 
 /* --- drain_try.c */
 
@@ -271,10 +272,9 @@ void drain_narrate(struct drain_run *r);
 /* Of a wave that is not in the simulation. */
 
 /* The first pick with a pod that has no place in another order, and why; SIZE_MAX: none found. */
-size_t drain_find_fragile(struct drain_run *r, const struct drain_pick *of, size_t pick_count,
-			  struct error *error);
+size_t drain_find_fragile(struct drain_run *r, struct error *error);
 /* Whether every order is proven to have room. */
-bool drain_holds_in_any_order(struct drain_run *r, const struct drain_pick *of, size_t pick_count);
+bool drain_holds_in_any_order(struct drain_run *r);
 
 /* --- drain_record.c */
 
@@ -282,7 +282,7 @@ bool drain_holds_in_any_order(struct drain_run *r, const struct drain_pick *of, 
 void drain_record_moves(struct drain_run *r, struct drain_case *c,
 			const struct drain_placement *placed);
 /* Records the wave in the plan. The simulation holds it, and is reverted to its start. */
-void drain_record_wave(struct drain_run *r, const struct drain_pick *picks, size_t count);
+void drain_record_wave(struct drain_run *r);
 
 /* Sets the verdict of destinations, after drain_record_wave(). */
 void drain_record_kept(struct drain_run *r);

@@ -175,21 +175,19 @@ static double largest_hour(const float hours[PEAK_HOURS])
 }
 
 /* NaN: not measured. */
-static double used_cpu(const struct pod_stats *use)
+static double used_of(const struct pod_stats *use, bool cpu)
 {
-	const struct pod_window_stats *cpu = use ? pod_stats_longest(use->usage.cpu_milli) : NULL;
-	double now = cpu ? (double)cpu->mean + P95_SIGMAS * (double)cpu->stddev : NAN;
+	const struct pod_window_stats *w;
+	double now = NAN;
 
-	return use && use->peaks ? fmax(now, largest_hour(use->peaks->cpu_milli)) : now;
-}
-
-static double used_mem(const struct pod_stats *use)
-{
-	const struct pod_window_stats *mem =
-		use ? pod_stats_longest(use->usage.working_set_bytes) : NULL;
-	double now = mem ? (double)mem->max : NAN;
-
-	return use && use->peaks ? fmax(now, largest_hour(use->peaks->working_set_bytes)) : now;
+	if (!use)
+		return NAN;
+	w = pod_stats_longest(cpu ? use->usage.cpu_milli : use->usage.working_set_bytes);
+	if (w)
+		now = cpu ? (double)w->mean + P95_SIGMAS * (double)w->stddev : (double)w->max;
+	return use->peaks ? fmax(now, largest_hour(cpu ? use->peaks->cpu_milli
+						       : use->peaks->working_set_bytes))
+			  : now;
 }
 
 /* An unmeasured pod keeps its present requests. */
@@ -225,8 +223,8 @@ static double right_sized_share(const struct view_node *n, double headroom, bool
 
 		if (!p->pod || !kube_pod_is_active(p->pod))
 			continue;
-		cpu_used = used_cpu(p->use);
-		mem_used = used_mem(p->use);
+		cpu_used = used_of(p->use, true);
+		mem_used = used_of(p->use, false);
 		cpu_asked = kube_pod_requests(p->pod)->of[RESOURCE_CPU];
 		mem_asked = kube_pod_requests(p->pod)->of[RESOURCE_MEMORY];
 		cpu += right_size(cpu_used, headroom, cpu_asked);

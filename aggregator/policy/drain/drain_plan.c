@@ -577,6 +577,9 @@ static void close_run(struct drain_run *r)
 	free(r->cases);
 	free(r->set);
 	free(r->stays);
+	for (size_t i = 0; i < r->pick_count; i++)
+		free(r->picks[i].placed.items);
+	free(r->picks);
 	free(r->extra);
 	free(r->slack);
 	drain_pdbs_free(r->pdbs);

@@ -31,15 +31,15 @@ void drain_record_moves(struct drain_run *r, struct drain_case *c,
 
 /* --- destinations, by name */
 
-static void record_destinations(struct drain_run *r, const struct drain_pick *picks, size_t count)
+static void record_destinations(struct drain_run *r)
 {
 	struct drain_wave *w = &r->plan->wave;
 	size_t *pods = mem_zalloc(r->count + 1, sizeof(*pods));
 	size_t at = 0;
 
-	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; j < picks[i].placed.own_count; j++) {
-			const struct drain_item *item = &picks[i].placed.items[j];
+	for (size_t i = 0; i < r->pick_count; i++)
+		for (size_t j = 0; j < r->picks[i].placed.own_count; j++) {
+			const struct drain_item *item = &r->picks[i].placed.items[j];
 
 			if (drain_is_deleted(place_pod_record(r->place, item->pod))) {
 				place_take(r->place, item->pod);
@@ -59,8 +59,8 @@ static void record_destinations(struct drain_run *r, const struct drain_pick *pi
 		d->predicted = place_predict(r->place, n, &d->after);
 		at++;
 	}
-	if (count)
-		place_revert(r->place, picks[0].mark);
+	if (r->pick_count)
+		place_revert(r->place, r->picks[0].mark);
 	at = 0;
 	for (place_node n = 0; n < r->count; n++)
 		if (pods[n])
@@ -148,15 +148,15 @@ static void weigh_owner(const struct drain_run *r, struct cost *c)
 	c->of.one_after_the_other = c->used > c->of.allowed;
 }
 
-static void record_costs(struct drain_run *r, const struct drain_pick *picks, size_t count)
+static void record_costs(struct drain_run *r)
 {
 	struct drain_wave *w = &r->plan->wave;
 	size_t *pods = mem_zalloc(r->budget_count + 1, sizeof(*pods)), matches;
 	struct cost *owners = NULL, *owner, *next;
 	const uint32_t *which;
 
-	for (size_t i = 0; i < count; i++) {
-		const struct drain_case *c = &r->cases[picks[i].node];
+	for (size_t i = 0; i < r->pick_count; i++) {
+		const struct drain_case *c = &r->cases[r->picks[i].node];
 
 		for (size_t j = 0; j < c->leave_count; j++) {
 			matches = drain_pdbs_match(r->pdbs, c->leave[j], &which);
@@ -231,24 +231,24 @@ static void record_steps(struct drain_run *r, struct drain_plan_node *n)
 			n->moves[i].step = last;
 }
 
-void drain_record_wave(struct drain_run *r, const struct drain_pick *picks, size_t count)
+void drain_record_wave(struct drain_run *r)
 {
 	struct drain_wave *w = &r->plan->wave;
 
-	w->nodes = mem_zalloc(count + 1, sizeof(struct drain_plan_node *));
-	for (size_t i = 0; i < count; i++) {
-		struct drain_case *c = &r->cases[picks[i].node];
+	w->nodes = mem_zalloc(r->pick_count + 1, sizeof(struct drain_plan_node *));
+	for (size_t i = 0; i < r->pick_count; i++) {
+		struct drain_case *c = &r->cases[r->picks[i].node];
 
-		drain_record_moves(r, c, &picks[i].placed);
+		drain_record_moves(r, c, &r->picks[i].placed);
 		c->out->verdict = DRAIN_SELECTED;
 		c->out->robust = w->robust;
 		w->nodes[w->node_count++] = c->out;
 		w->empty_count += c->out->move_count == 0;
 	}
-	record_destinations(r, picks, count);
-	record_costs(r, picks, count);
-	for (size_t i = 0; i < count && r->corrected; i++)
-		record_steps(r, r->cases[picks[i].node].out);
+	record_destinations(r);
+	record_costs(r);
+	for (size_t i = 0; i < r->pick_count && r->corrected; i++)
+		record_steps(r, r->cases[r->picks[i].node].out);
 }
 
 void drain_record_kept(struct drain_run *r)

@@ -399,8 +399,7 @@ static void place_placeholders(struct drain_run *r)
 	schedule(r, &l);
 }
 
-bool drain_slack_holds(struct drain_run *r, const struct drain_pick *picks, size_t count,
-		       struct error *why)
+bool drain_slack_holds(struct drain_run *r, size_t count, struct error *why)
 {
 	const struct drain_input *in = r->in;
 	place_node *gone;
@@ -410,7 +409,7 @@ bool drain_slack_holds(struct drain_run *r, const struct drain_pick *picks, size
 		return true;
 	gone = mem_zalloc(count, sizeof(*gone));
 	for (size_t i = 0; i < count; i++)
-		gone[i] = picks[i].node;
+		gone[i] = r->picks[i].node;
 	holds = in->slack_holds(in->slack_result, r->place, r->slack, gone, count, why);
 	free(gone);
 	return holds;

@@ -16,10 +16,20 @@
 
 enum { NODES_MAX = 100000, TEXT_MAX_BYTES = 256 << 20, STRING_MAX_BYTES = 4096 };
 
-static const char *const kind_names[] = {
-	[DRAIN_TIMER_UNNEEDED] = "unneeded",
-	[DRAIN_TIMER_UNREADY] = "unready",
-};
+static const char *kind_name(int kind)
+{
+	return kind == DRAIN_TIMER_UNREADY ? "unready" : "unneeded";
+}
+
+static const char *event_name(int event)
+{
+	return event == DRAIN_NOT_ASKED ? "" : drain_event_name((enum drain_event)event);
+}
+
+static const char *reason_name(int reason)
+{
+	return drain_reason_name((enum drain_reason)reason);
+}
 
 /* --- writing */
 
@@ -30,7 +40,7 @@ static void write_timers(struct jsonw *w, const struct drain_timers *t)
 		jsonw_object_open(w);
 		jsonw_key_string(w, "node", t->of[i].node);
 		jsonw_key_time_exact(w, "since", t->of[i].since_ns);
-		jsonw_key_string(w, "kind", kind_names[t->of[i].kind]);
+		jsonw_key_string(w, "kind", kind_name((int)t->of[i].kind));
 		jsonw_object_close(w);
 	}
 	jsonw_array_close(w);
@@ -170,53 +180,41 @@ static bool read_time(const cJSON *object, const char *member, int64_t *out, str
 	return *out >= 0 || refuse(reason, member, "lies before 1970");
 }
 
-static const char UNKNOWN[] = "is not a name that is known here";
-
-static bool read_name(const cJSON *object, const char *member, const char *const *names,
-		      size_t count, int *out, struct error *reason)
+static bool read_name(const cJSON *object, const char *member, const char *(*name_of)(int),
+		      int count, int *out, struct error *reason)
 {
 	const char *text;
 
 	if (!read_string(object, member, &text, reason))
 		return false;
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(names[i], text) == 0) {
-			*out = (int)i;
+	for (int i = 0; i < count; i++) {
+		if (*text && strcmp(name_of(i), text) == 0) {
+			*out = i;
 			return true;
 		}
 	}
-	return refuse(reason, member, UNKNOWN);
+	return refuse(reason, member, "is not a name that is known here");
 }
 
 static bool read_event(const cJSON *item, const char *member, enum drain_event *out,
 		       struct error *reason)
 {
-	const char *names[DRAIN_EVENTS];
-	int event;
+	int event = 0;
+	bool good = read_name(item, member, event_name, DRAIN_EVENTS, &event, reason);
 
-	for (int i = 0; i < DRAIN_EVENTS; i++)
-		names[i] = drain_event_name((enum drain_event)i);
-	if (!read_name(item, member, names, DRAIN_EVENTS, &event, reason))
-		return false;
-	if (event == DRAIN_NOT_ASKED)
-		return refuse(reason, member, UNKNOWN);
 	*out = (enum drain_event)event;
-	return true;
+	return good;
 }
 
 /* NoReason if absent. */
 static bool read_code(const cJSON *item, enum drain_reason *out, struct error *reason)
 {
-	const char *names[DRAIN_REASONS];
 	int code = DRAIN_NONE;
+	bool good = !cJSON_GetObjectItemCaseSensitive(item, "reason") ||
+		    read_name(item, "reason", reason_name, DRAIN_REASONS, &code, reason);
 
-	for (int i = 0; i < DRAIN_REASONS; i++)
-		names[i] = drain_reason_name((enum drain_reason)i);
-	if (cJSON_GetObjectItemCaseSensitive(item, "reason") &&
-	    !read_name(item, "reason", names, DRAIN_REASONS, &code, reason))
-		return false;
 	*out = (enum drain_reason)code;
-	return true;
+	return good;
 }
 
 struct reading {
@@ -232,7 +230,7 @@ static bool read_timer(struct reading *in, const cJSON *item, struct error *reas
 
 	if (!read_string(item, "node", &node, reason) ||
 	    !read_time(item, "since", &t.since_ns, reason) ||
-	    !read_name(item, "kind", kind_names, 2, &kind, reason))
+	    !read_name(item, "kind", kind_name, 2, &kind, reason))
 		return false;
 	t.node = (char *)node; /* borrowed: drain_timers_load() copies it */
 	t.kind = (enum drain_timer_kind)kind;

@@ -38,8 +38,6 @@ struct wave {
 	int64_t empty_left, drain_left; /* by schedules; INT64_MAX: not limited */
 	bool by_schedule; /* schedules are stricter than parallelism */
 	struct error schedule;
-	struct drain_pick *picks; /* owned; the wave so far */
-	size_t pick_count;
 	size_t held;
 	size_t tries; /* nodes simulated */
 	bool late; /* time was up */
@@ -191,9 +189,9 @@ static bool is_returned_to(struct wave *w, struct drain_case *c)
 {
 	size_t pods = 0;
 
-	for (size_t i = 0; i < w->pick_count; i++)
-		for (size_t j = 0; j < w->picks[i].placed.own_count; j++)
-			pods += &w->r->cases[w->picks[i].placed.items[j].to] == c;
+	for (size_t i = 0; i < w->r->pick_count; i++)
+		for (size_t j = 0; j < w->r->picks[i].placed.own_count; j++)
+			pods += &w->r->cases[w->r->picks[i].placed.items[j].to] == c;
 	if (pods)
 		drain_add_reason(
 			c, DRAIN_DESTINATION,
@@ -242,7 +240,7 @@ static void try_pick(struct wave *w, const struct drain_case *c, struct drain_tr
 
 static bool add_pick(struct wave *w, size_t number)
 {
-	struct drain_pick *pick = &w->picks[w->pick_count];
+	struct drain_pick *pick = &w->r->picks[w->r->pick_count];
 	struct drain_case *c = case_of(w, number);
 	struct error why = {""};
 	struct drain_trial trial;
@@ -258,8 +256,8 @@ static bool add_pick(struct wave *w, size_t number)
 	if (trial.reason != DRAIN_NONE) {
 		drain_explain_trial(c, &trial);
 		drain_gangs_explain(c);
-	} else if (drain_slack_holds(w->r, w->picks, w->pick_count + 1, &why)) {
-		w->pick_count++;
+	} else if (drain_slack_holds(w->r, w->r->pick_count + 1, &why)) {
+		w->r->pick_count++;
 		return true;
 	} else {
 		drain_add_reason(c, DRAIN_SLACK_DROPS, "%s", why.text);
@@ -272,11 +270,11 @@ static bool add_pick(struct wave *w, size_t number)
 
 static void pop_picks(struct wave *w, size_t keep)
 {
-	if (w->pick_count <= keep)
+	if (w->r->pick_count <= keep)
 		return;
-	place_revert(w->r->place, w->picks[keep].mark);
-	while (w->pick_count > keep) {
-		struct drain_pick *pick = &w->picks[--w->pick_count];
+	place_revert(w->r->place, w->r->picks[keep].mark);
+	while (w->r->pick_count > keep) {
+		struct drain_pick *pick = &w->r->picks[--w->r->pick_count];
 
 		give_back(w, pick->number);
 		free(pick->placed.items);
@@ -334,8 +332,8 @@ static size_t *crop(struct wave *w, size_t *count)
 }
 static bool is_picked(const struct wave *w, size_t number)
 {
-	for (size_t i = 0; i < w->pick_count; i++)
-		if (w->picks[i].number == number)
+	for (size_t i = 0; i < w->r->pick_count; i++)
+		if (w->r->picks[i].number == number)
 			return true;
 	return false;
 }
@@ -360,7 +358,7 @@ static bool pick_all(struct wave *w, const size_t *chosen, size_t count)
 	size_t same = 0;
 	bool all = true;
 
-	while (same < count && same < w->pick_count && w->picks[same].number == chosen[same])
+	while (same < count && same < w->r->pick_count && w->r->picks[same].number == chosen[same])
 		same++;
 	pop_picks(w, same);
 	for (size_t i = same; i < count; i++) {
@@ -392,8 +390,8 @@ static void choose(struct wave *w)
 
 static void replay(struct wave *w)
 {
-	for (size_t i = 0; i < w->pick_count; i++) {
-		struct drain_pick *pick = &w->picks[i];
+	for (size_t i = 0; i < w->r->pick_count; i++) {
+		struct drain_pick *pick = &w->r->picks[i];
 
 		pick->mark = place_fork(w->r->place);
 		place_drain_node(w->r->place, pick->node);
@@ -409,19 +407,18 @@ static size_t find_fragile(struct wave *w, struct error *why)
 {
 	size_t victim;
 
-	if (w->pick_count)
-		place_revert(w->r->place, w->picks[0].mark);
-	victim = drain_find_fragile(w->r, w->picks, w->pick_count, why);
-	w->r->plan->wave.any_order =
-		victim == SIZE_MAX && drain_holds_in_any_order(w->r, w->picks, w->pick_count);
+	if (w->r->pick_count)
+		place_revert(w->r->place, w->r->picks[0].mark);
+	victim = drain_find_fragile(w->r, why);
+	w->r->plan->wave.any_order = victim == SIZE_MAX && drain_holds_in_any_order(w->r);
 	replay(w);
-	return victim == SIZE_MAX ? SIZE_MAX : w->picks[victim].number;
+	return victim == SIZE_MAX ? SIZE_MAX : w->r->picks[victim].number;
 }
 
 static bool has_drains(const struct wave *w)
 {
-	for (size_t i = 0; i < w->pick_count; i++)
-		if (w->picks[i].placed.own_count)
+	for (size_t i = 0; i < w->r->pick_count; i++)
+		if (w->r->picks[i].placed.own_count)
 			return true;
 	return false;
 }
@@ -527,9 +524,9 @@ static void tell_throttle(struct wave *w)
 	t->limit = w->r->config->rules.max_parallelism;
 	t->drains_limit = w->r->config->rules.max_drain_parallelism;
 	t->drains_used = w->budget.drain_in_progress;
-	t->used = t->drains_used + w->budget.empty_in_progress + (int64_t)w->pick_count;
-	for (size_t i = 0; i < w->pick_count; i++)
-		t->drains_used += w->picks[i].placed.own_count > 0;
+	t->used = t->drains_used + w->budget.empty_in_progress + (int64_t)w->r->pick_count;
+	for (size_t i = 0; i < w->r->pick_count; i++)
+		t->drains_used += w->r->picks[i].placed.own_count > 0;
 	t->held = w->held;
 	t->throttled = w->held > 0 && t->used >= t->limit;
 }
@@ -537,7 +534,7 @@ static void tell_throttle(struct wave *w)
 static void tell(struct wave *w)
 {
 	tell_throttle(w);
-	drain_record_wave(w->r, w->picks, w->pick_count);
+	drain_record_wave(w->r);
 	for (size_t i = 0; i < w->r->set_count; i++)
 		explain_selected(w, i);
 }
@@ -549,7 +546,7 @@ static void read_removables(struct wave *w)
 	struct drain_run *r = w->r;
 
 	w->of = mem_zalloc(r->set_count + 1, sizeof(*w->of));
-	w->picks = mem_zalloc(r->set_count + 1, sizeof(*w->picks));
+	r->picks = mem_zalloc(r->set_count + 1, sizeof(*r->picks));
 	r->stays = mem_zalloc(r->count + 1, sizeof(*r->stays));
 	memset(r->stays, true, r->count * sizeof(*r->stays));
 	for (size_t i = 0; i < r->set_count; i++) {
@@ -603,11 +600,8 @@ void drain_choose_wave(struct drain_run *r)
 	if (has_drains(&w) && r->config->robust_orders)
 		choose_robust(&w);
 	else
-		r->plan->wave.robust = w.pick_count && r->config->robust_orders;
+		r->plan->wave.robust = r->pick_count && r->config->robust_orders;
 	tell(&w);
-	for (size_t i = 0; i < w.pick_count; i++)
-		free(w.picks[i].placed.items);
 	drain_choice_fini(&w.choice);
 	free(w.of);
-	free(w.picks);
 }
