@@ -182,6 +182,8 @@ size_t drain_pdbs_match(struct drain_pdbs *p, const struct kube_pod *pod, const 
 {
 	struct match *first, *m;
 
+	if (!p->count)
+		return 0;
 	HASH_FIND_PTR(p->matches, &pod->template, first);
 	for (m = first; m && strcmp(m->namespace, pod->object.namespace) != 0;)
 		m = m->next;
