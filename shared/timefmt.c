@@ -21,7 +21,7 @@
  * months then start on day (153 m + 2) / 5, and 400 years are always 146097 days. 719468 days lie
  * between 0000-03-01 and 1970-01-01.
  */
-static void civil_from_days(int64_t days, int *year, int *month, int *day)
+void timefmt_date(int64_t days, int *year, int *month, int *day)
 {
 	int64_t since = days + 719468;
 	int64_t era = floor_div(since, 146097);
@@ -49,7 +49,7 @@ static char *put_seconds(char *at, int64_t days, int second_of_day, char behind)
 {
 	int year, month, day;
 
-	civil_from_days(days, &year, &month, &day);
+	timefmt_date(days, &year, &month, &day);
 	at = put(at, year, 4, '-');
 	at = put(at, month, 2, '-');
 	at = put(at, day, 2, 'T');
@@ -83,7 +83,7 @@ void timefmt_rfc3339_exact(int64_t unix_ns, char out[TIMEFMT_LEN])
 	*out = '\0';
 }
 
-/* Days from 1970-01-01, the inverse of civil_from_days(). */
+/* Days from 1970-01-01, the inverse of timefmt_date(). */
 static int64_t days_from_civil(int year, int month, int day)
 {
 	int from_march = month > 2 ? month - 3 : month + 9;

@@ -20,4 +20,7 @@ void timefmt_rfc3339_exact(int64_t unix_ns, char out[TIMEFMT_LEN]);
  */
 int timefmt_parse(const char *text, int64_t *unix_ns, struct error *error);
 
+/* The date of a day counted from 1970-01-01, in the proleptic Gregorian calendar. */
+void timefmt_date(int64_t days, int *year, int *month, int *day);
+
 #endif

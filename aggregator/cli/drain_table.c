@@ -30,17 +30,10 @@ static double rank_of(const cJSON *item)
 	return 0;
 }
 
-static void add_age(const struct row *r, double seconds)
-{
-	char text[UNITS_LEN];
-
-	units_age(seconds, text);
-	row_add(r, PAINT_PLAIN, isfinite(seconds), "%s", text);
-}
-
 static void cell_since(const struct row *r, const struct column *c)
 {
-	add_age(r, document_time(r->doc, "planned") - document_time(r->item, c->at));
+	row_add_units(r, PAINT_PLAIN, units_age,
+		      document_time(r->doc, "planned") - document_time(r->item, c->at));
 }
 
 static void cell_due(const struct row *r, const struct column *c)
@@ -49,7 +42,7 @@ static void cell_due(const struct row *r, const struct column *c)
 	bool unneeded = document_is(r->item, "verdict", "unneeded");
 
 	if (unneeded && due > 0)
-		add_age(r, due);
+		row_add_units(r, PAINT_PLAIN, units_age, due);
 	else
 		table_cell(r->table, PAINT_PLAIN, unneeded ? "due" : "-");
 }
@@ -217,7 +210,7 @@ static void cell_to(const struct row *r, const struct column *c)
 
 static void cell_age(const struct row *r, const struct column *c)
 {
-	add_age(r, row_number(r, c->at));
+	row_add_units(r, PAINT_PLAIN, units_age, row_number(r, c->at));
 }
 
 static const struct column move_columns[] = {

@@ -15,6 +15,7 @@
 
 #include "aggregator/planner/drain_log.h"
 #include "aggregator/planner/drain_settings.h"
+#include "aggregator/policy/drain/drain_eligibility.h"
 #include "aggregator/state/counters.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
@@ -69,16 +70,6 @@ static void take_saved(struct drain_runner *r, int64_t now_ns)
 
 /* --- nodes that were being drained */
 
-static bool has_gpu(const struct drain_options *o, const struct kube_node *node)
-{
-	int64_t amount;
-
-	for (size_t i = 0; i < o->gpu_label_count; i++)
-		if (labels_find(&node->labels, o->gpu_labels[i]))
-			return true;
-	return resources_find(&node->allocatable, o->gpu_resource, &amount) && amount > 0;
-}
-
 static void forget_leavers(struct drain_runner *r)
 {
 	for (size_t i = 0; i < r->leaver_count; i++)
@@ -112,7 +103,7 @@ static void keep_leavers(struct drain_runner *r, const struct drain_plan *p)
 		r->leavers[r->leaver_count++] = (struct leaver){
 			.name = mem_strdup(n->name),
 			.empty = known->sums.pods <= known->sums.daemon_pods,
-			.gpu = has_gpu(&r->setup->config.rules, object),
+			.gpu = drain_has_gpu(object, DRAIN_UPSTREAM),
 		};
 	}
 }
@@ -150,12 +141,6 @@ static struct drain_placeholder *read_placeholders(const struct slack_result *sl
 	return of;
 }
 
-static bool slack_holds(const void *context, struct place *p, const place_pod *pods,
-			const place_node *gone, size_t count, struct error *why)
-{
-	return slack_holds_without(context, p, pods, gone, count, why);
-}
-
 static bool is_out_of_time(void *context)
 {
 	const struct drain_runner *r = context;
@@ -175,8 +160,8 @@ static void step(void *state, struct place *place, const struct plan_input *in,
 		.now_ns = in->now_ns,
 		.slack = slack,
 		.slack_count = out->slack.placed_count,
-		.slack_holds = slack_holds,
-		.slack_context = &out->slack,
+		.slack_holds = slack_holds_without,
+		.slack_result = &out->slack,
 		.out_of_time = is_out_of_time,
 		.context = r,
 	};

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/clock.h"
 #include "shared/duration.h"
 #include "shared/mem.h"
@@ -102,14 +103,17 @@ static int cut(struct record *r, char *at, struct error *error)
 	return 0;
 }
 
-/* The values belong to the setup, which outlives the options. */
+/* The setup outlives the options. */
+static void *own(struct drain_setup *s, void *block)
+{
+	s->owned = array_grow(s->owned, s->owned_count, sizeof(void *));
+	s->owned[s->owned_count++] = block;
+	return block;
+}
+
 static int read_record(struct drain_setup *s, struct record *r, struct error *error)
 {
-	char *copy = mem_strdup(r->text);
-
-	s->texts = mem_realloc(s->texts, (s->text_count + 1) * sizeof(char *));
-	s->texts[s->text_count++] = copy;
-	return cut(r, copy, error);
+	return cut(r, own(s, mem_strdup(r->text)), error);
 }
 
 static int read_count(const struct record *r, const char *key, const char *text, int64_t *out,
@@ -156,21 +160,18 @@ static int read_group(struct drain_setup *s, const char *text, struct drain_grou
 
 static int read_groups(struct drain_setup *s, const struct option_list *list, struct error *error)
 {
-	int rc = 0;
+	struct drain_group_rule *groups = own(s, mem_zalloc(list->count + 1, sizeof(*groups)));
+	int rc;
 
-	s->groups = mem_zalloc(list->count + 1, sizeof(*s->groups));
-	for (size_t i = 0; i < list->count && !rc; i++)
-		rc = read_group(s, list->items[i], &s->groups[i], error);
+	for (size_t i = 0; i < list->count; i++)
+		if (read_group(s, list->items[i], &groups[i], error))
+			return -EINVAL;
+	rc = drain_groups_check(groups, list->count, error);
 	if (rc)
-		return rc;
-	rc = drain_groups_check(s->groups, list->count, error);
-	if (rc) {
 		error_prefix(error, "--drain-group");
-		return rc;
-	}
-	s->config.groups = s->groups;
+	s->config.groups = groups;
 	s->config.group_count = list->count;
-	return 0;
+	return rc;
 }
 
 /* --- drain.clusterMin */
@@ -210,7 +211,7 @@ static int read_reasons(struct drain_setup *s, const struct record *r, char *tex
 			struct drain_window *out, struct error *error)
 {
 	static const char *const known[] = {"Empty", "Underutilized", "Drifted"};
-	const char **list = NULL;
+	const char **list = own(s, mem_zalloc(strlen(text) + 1, sizeof(*list)));
 	char *word;
 
 	while ((word = strsep(&text, ","))) {
@@ -218,16 +219,11 @@ static int read_reasons(struct drain_setup *s, const struct record *r, char *tex
 
 		while (k < 3 && strcmp(known[k], word) != 0)
 			k++;
-		if (k == 3) {
-			free(list);
+		if (k == 3)
 			return fail(r, error, "reasons are Empty, Underutilized and Drifted, not",
 				    word);
-		}
-		list = mem_realloc(list, (out->reason_count + 1) * sizeof(*list));
 		list[out->reason_count++] = known[k];
 	}
-	s->texts = mem_realloc(s->texts, (s->text_count + 1) * sizeof(char *));
-	s->texts[s->text_count++] = (char *)list;
 	out->reasons = list;
 	return 0;
 }
@@ -264,11 +260,12 @@ static int read_budget(struct drain_setup *s, const char *text, struct drain_win
 
 static int read_budgets(struct drain_setup *s, const struct option_list *list, struct error *error)
 {
-	s->windows = mem_zalloc(list->count + 1, sizeof(*s->windows));
+	struct drain_window *windows = own(s, mem_zalloc(list->count + 1, sizeof(*windows)));
+
 	for (size_t i = 0; i < list->count; i++)
-		if (read_budget(s, list->items[i], &s->windows[i], error))
+		if (read_budget(s, list->items[i], &windows[i], error))
 			return -EINVAL;
-	s->config.windows = s->windows;
+	s->config.windows = windows;
 	s->config.window_count = list->count;
 	return 0;
 }
@@ -277,52 +274,26 @@ static int read_budgets(struct drain_setup *s, const struct option_list *list, s
 
 static void read_labels(struct drain_setup *s, const struct option_list *list)
 {
-	s->group_labels = mem_zalloc(list->count + 1, sizeof(char *));
-	for (size_t i = 0; i < list->count; i++) {
-		char *copy = mem_strdup(list->items[i]);
+	const char **labels = own(s, mem_zalloc(list->count + 1, sizeof(*labels)));
 
-		s->texts = mem_realloc(s->texts, (s->text_count + 1) * sizeof(char *));
-		s->texts[s->text_count++] = copy;
-		s->group_labels[i] = copy;
-	}
-	s->config.group_labels = s->group_labels;
+	for (size_t i = 0; i < list->count; i++)
+		labels[i] = own(s, mem_strdup(list->items[i]));
+	s->config.group_labels = labels;
 	s->config.group_label_count = list->count;
 }
 
 static void set_rules(struct drain_options *o, const struct drain_settings *from)
 {
-	int64_t most = from->max_parallelism ? from->max_parallelism : from->max_empty;
+	const struct drain_options usual = *o, *given = &from->rules;
+	int64_t most = given->max_parallelism ? given->max_parallelism : from->max_empty;
 
-	o->utilization = from->utilization;
-	o->gpu_utilization = from->gpu_utilization;
-	o->drain_unready = from->unready;
-	o->ignore_daemon_sets = from->ignore_daemon_sets;
-	o->ignore_mirror = from->ignore_mirror;
-	o->skip_system = from->skip_system;
-	o->skip_local_storage = from->skip_local_storage;
-	o->skip_custom_controllers = from->skip_custom;
-	o->system_timeout_ns = from->system_timeout_ns;
-	o->min_replicas = (int32_t)from->min_replicas;
-	o->unneeded_ns = from->unneeded_ns;
-	o->unready_ns = from->unready_ns;
-	o->recheck_ns = from->recheck_ns;
-	o->eviction_ttl_ns = from->eviction_ttl_ns;
-	o->owner_share = from->owner_share;
-	if (from->simulation_ns)
-		o->simulation_ns = from->simulation_ns;
-	if (most)
-		o->max_parallelism = (uint32_t)most;
-	if (from->max_drain)
-		o->max_drain_parallelism = (uint32_t)from->max_drain;
-}
-
-static void set_places(struct place_options *p, const struct drain_settings *from)
-{
-	p->cap.on = from->use_cap;
-	p->cap.cpu_share = from->cpu_cap;
-	p->cap.mem_share = from->mem_cap;
-	p->cap.z = from->cap_z;
-	p->cap.contention = from->cap_contention;
+	*o = *given;
+	o->variant = usual.variant;
+	o->simulation_min_nodes = usual.simulation_min_nodes;
+	o->simulation_ns = given->simulation_ns ? given->simulation_ns : usual.simulation_ns;
+	o->max_parallelism = most ? most : usual.max_parallelism;
+	o->max_drain_parallelism = given->max_drain_parallelism ? given->max_drain_parallelism
+								: usual.max_drain_parallelism;
 }
 
 int drain_setup_init(struct drain_setup *out, const struct drain_settings *from,
@@ -338,9 +309,9 @@ int drain_setup_init(struct drain_setup *out, const struct drain_settings *from,
 		drain_config_default(&s.config);
 	place_options_default(&s.places);
 	set_rules(&s.config.rules, from);
-	set_places(&s.places, from);
+	s.places.cap = from->cap;
 	s.candidate_ttl_ns = from->candidate_ttl_ns;
-	s.timed = from->simulation_ns > 0;
+	s.timed = from->rules.simulation_ns > 0;
 	s.config.not_robust = from->not_robust;
 	if (from->order)
 		s.config.order = orders[from->order];
@@ -364,12 +335,9 @@ void drain_setup_default(struct drain_setup *s)
 
 void drain_setup_fini(struct drain_setup *s)
 {
-	for (size_t i = 0; i < s->text_count; i++)
-		free(s->texts[i]);
-	free(s->texts);
-	free(s->groups);
-	free(s->windows);
-	free(s->group_labels);
+	for (size_t i = 0; i < s->owned_count; i++)
+		free(s->owned[i]);
+	free(s->owned);
 	*s = (struct drain_setup){0};
 }
 
@@ -385,32 +353,27 @@ static bool are_lists_equal(const struct option_list *a, const struct option_lis
 	return true;
 }
 
-static bool are_texts_equal(const char *a, const char *b)
-{
-	return strcmp(a ? a : "", b ? b : "") == 0;
-}
-
 static bool is_equal(const struct option_spec *spec, const void *a, const void *b)
 {
+	const char *const *one = a, *const *other = b;
+
 	switch (spec->kind) {
-	case OPTION_FLAG:
-		return *(const bool *)a == *(const bool *)b;
 	case OPTION_STRING:
-		return are_texts_equal(*(char *const *)a, *(char *const *)b);
+		return strcmp(*one ? *one : "", *other ? *other : "") == 0;
 	case OPTION_LIST:
 	case OPTION_RECORDS:
 		return are_lists_equal(a, b);
+	case OPTION_FLAG:
+		return memcmp(a, b, sizeof(bool)) == 0;
+	case OPTION_CHOICE:
+		return memcmp(a, b, sizeof(int)) == 0;
 	case OPTION_INTEGER:
 	case OPTION_DURATION:
 	case OPTION_PERIOD:
-		return *(const int64_t *)a == *(const int64_t *)b;
 	case OPTION_NUMBER:
-		return *(const double *)a >= *(const double *)b &&
-		       *(const double *)a <= *(const double *)b;
-	case OPTION_CHOICE:
-		return *(const int *)a == *(const int *)b;
+		break;
 	}
-	return true;
+	return memcmp(a, b, sizeof(int64_t)) == 0;
 }
 
 const char *drain_settings_differ(const struct drain_settings *a, const struct drain_settings *b)

@@ -21,17 +21,11 @@
 /* As they are given. */
 struct drain_settings {
 	int variant, order;
-	int64_t unneeded_ns, unready_ns, recheck_ns, eviction_ttl_ns, system_timeout_ns;
-	int64_t simulation_ns; /* 0: not given */
+	struct drain_options rules; /* without variant; simulation_ns and limits 0: not given */
+	int64_t max_empty; /* 0: not given */
 	int64_t candidate_ttl_ns;
-	int64_t min_replicas;
-	int64_t max_parallelism, max_empty, max_drain; /* 0: not given */
-	double utilization, gpu_utilization, owner_share;
-	bool unready;
-	bool skip_system, skip_local_storage, skip_custom;
-	bool ignore_daemon_sets, ignore_mirror;
-	bool use_cap, not_robust;
-	double cpu_cap, mem_cap, cap_z, cap_contention;
+	bool not_robust;
+	struct place_cap cap;
 	struct option_list groups, group_labels, budgets;
 	char *cluster_min;
 };
@@ -44,61 +38,61 @@ extern const char *const drain_setting_variants[], *const drain_setting_orders[]
 /* clang-format off */
 #define DRAIN_AT(base, member) ((base) + offsetof(struct drain_settings, member))
 #define DRAIN_SETTINGS_OPTIONS(base)                                                                                                        \
-	{"scale-down-unneeded-time", 0, OPTION_DURATION, DRAIN_AT(base, unneeded_ns), "TIME", "10m", 0, DRAIN_WEEK_NS, NULL,                \
+	{"scale-down-unneeded-time", 0, OPTION_DURATION, DRAIN_AT(base, rules.unneeded_ns), "TIME", "10m", 0, DRAIN_WEEK_NS, NULL,                \
 	 "Time that a node must be unneeded before it may be drained."},                                                                    \
-	{"scale-down-unready-time", 0, OPTION_DURATION, DRAIN_AT(base, unready_ns), "TIME", "20m", 0, DRAIN_WEEK_NS, NULL,                  \
+	{"scale-down-unready-time", 0, OPTION_DURATION, DRAIN_AT(base, rules.unready_ns), "TIME", "20m", 0, DRAIN_WEEK_NS, NULL,                  \
 	 "The same for a node that is not Ready."},                                                                                         \
-	{"scale-down-unready-enabled", 0, OPTION_FLAG, DRAIN_AT(base, unready), NULL, "true", 0, 0, NULL,                                   \
+	{"scale-down-unready-enabled", 0, OPTION_FLAG, DRAIN_AT(base, rules.drain_unready), NULL, "true", 0, 0, NULL,                                   \
 	 "Nodes that are not Ready may not be drained."},                                                                                   \
-	{"scale-down-utilization-threshold", 0, OPTION_NUMBER, DRAIN_AT(base, utilization), "SHARE", "0.5", 0, 1, NULL,                     \
+	{"scale-down-utilization-threshold", 0, OPTION_NUMBER, DRAIN_AT(base, rules.utilization), "SHARE", "0.5", 0, 1, NULL,                     \
 	 "A node whose pods request more of its CPU or memory is needed."},                                                                 \
-	{"scale-down-gpu-utilization-threshold", 0, OPTION_NUMBER, DRAIN_AT(base, gpu_utilization), "SHARE", "0.5", 0, 1, NULL,             \
+	{"scale-down-gpu-utilization-threshold", 0, OPTION_NUMBER, DRAIN_AT(base, rules.gpu_utilization), "SHARE", "0.5", 0, 1, NULL,             \
 	 "The same for GPUs, on nodes with GPUs."},                                                                                         \
-	{"max-scale-down-parallelism", 0, OPTION_INTEGER, DRAIN_AT(base, max_parallelism), "N", NULL, 1, 100000, NULL,                      \
+	{"max-scale-down-parallelism", 0, OPTION_INTEGER, DRAIN_AT(base, rules.max_parallelism), "N", NULL, 1, 100000, NULL,                      \
 	 "Nodes that may be drained or removed at the same time. Default: 10."},                                                            \
-	{"max-drain-parallelism", 0, OPTION_INTEGER, DRAIN_AT(base, max_drain), "N", NULL, 1, 100000, NULL,                                 \
+	{"max-drain-parallelism", 0, OPTION_INTEGER, DRAIN_AT(base, rules.max_drain_parallelism), "N", NULL, 1, 100000, NULL,                                 \
 	 "Of these, nodes with pods to move. Default: 10; 1 in variant upstream."},                                                         \
 	{"max-empty-bulk-delete", 0, OPTION_INTEGER, DRAIN_AT(base, max_empty), "N", NULL, 1, 100000, NULL,                                 \
 	 "Deprecated: used if --max-scale-down-parallelism is not given."},                                                                 \
-	{"scale-down-simulation-timeout", 0, OPTION_DURATION, DRAIN_AT(base, simulation_ns), "TIME", NULL, 1e6, 600e9, NULL,                \
+	{"scale-down-simulation-timeout", 0, OPTION_DURATION, DRAIN_AT(base, rules.simulation_ns), "TIME", NULL, 1e6, 600e9, NULL,                \
 	 "Time of one simulation; nodes beyond it keep their timers. Default: 1s; 30s in variant upstream; no bound with --snapshot."},     \
-	{"unremovable-node-recheck-timeout", 0, OPTION_DURATION, DRAIN_AT(base, recheck_ns), "TIME", "5m", 0, DRAIN_WEEK_NS, NULL,          \
+	{"unremovable-node-recheck-timeout", 0, OPTION_DURATION, DRAIN_AT(base, rules.recheck_ns), "TIME", "5m", 0, DRAIN_WEEK_NS, NULL,          \
 	 "Time until a node whose pods fitted nowhere is tried again."},                                                                    \
 	{"node-deletion-candidate-ttl", 0, OPTION_DURATION, DRAIN_AT(base, candidate_ttl_ns), "TIME", "10m", 0, DRAIN_WEEK_NS, NULL,        \
 	 "Age up to which saved timers count after a restart; 0s: never."},                                                                 \
-	{"skip-nodes-with-system-pods", 0, OPTION_FLAG, DRAIN_AT(base, skip_system), NULL, "true", 0, 0, NULL,                              \
+	{"skip-nodes-with-system-pods", 0, OPTION_FLAG, DRAIN_AT(base, rules.skip_system), NULL, "true", 0, 0, NULL,                              \
 	 "Pods of kube-system without a PodDisruptionBudget may be moved."},                                                                \
-	{"skip-nodes-with-local-storage", 0, OPTION_FLAG, DRAIN_AT(base, skip_local_storage), NULL, "true", 0, 0, NULL,                     \
+	{"skip-nodes-with-local-storage", 0, OPTION_FLAG, DRAIN_AT(base, rules.skip_local_storage), NULL, "true", 0, 0, NULL,                     \
 	 "Pods with an emptyDir or hostPath may be moved."},                                                                                \
-	{"skip-nodes-with-custom-controller-pods", 0, OPTION_FLAG, DRAIN_AT(base, skip_custom), NULL, "true", 0, 0, NULL,                   \
+	{"skip-nodes-with-custom-controller-pods", 0, OPTION_FLAG, DRAIN_AT(base, rules.skip_custom_controllers), NULL, "true", 0, 0, NULL,                   \
 	 "Pods of controllers that are not Kubernetes' own may be moved."},                                                                 \
-	{"blocking-system-pod-distruption-timeout", 0, OPTION_DURATION, DRAIN_AT(base, system_timeout_ns), "TIME", "1h", 0,                 \
+	{"blocking-system-pod-distruption-timeout", 0, OPTION_DURATION, DRAIN_AT(base, rules.system_timeout_ns), "TIME", "1h", 0,                 \
 	 DRAIN_WEEK_NS, NULL, "Pods of kube-system older than this may be moved."},                                                         \
-	{"min-replica-count", 0, OPTION_INTEGER, DRAIN_AT(base, min_replicas), "N", "0", 0, 100000, NULL,                                   \
+	{"min-replica-count", 0, OPTION_INTEGER, DRAIN_AT(base, rules.min_replicas), "N", "0", 0, 100000, NULL,                                   \
 	 "Pods of an owner with fewer replicas stay."},                                                                                     \
-	{"ignore-daemonsets-utilization", 0, OPTION_FLAG, DRAIN_AT(base, ignore_daemon_sets), NULL, NULL, 0, 0, NULL,                       \
+	{"ignore-daemonsets-utilization", 0, OPTION_FLAG, DRAIN_AT(base, rules.ignore_daemon_sets), NULL, NULL, 0, 0, NULL,                       \
 	 "Requests of pods of DaemonSets do not make a node needed."},                                                                      \
-	{"ignore-mirror-pods-utilization", 0, OPTION_FLAG, DRAIN_AT(base, ignore_mirror), NULL, NULL, 0, 0, NULL,                           \
+	{"ignore-mirror-pods-utilization", 0, OPTION_FLAG, DRAIN_AT(base, rules.ignore_mirror), NULL, NULL, 0, 0, NULL,                           \
 	 "Requests of static pods do not make a node needed."},                                                                             \
 	{"drain-variant", 0, OPTION_CHOICE, DRAIN_AT(base, variant), "VARIANT", "corrected", 0, 0, drain_setting_variants,                  \
 	 "Rules: corrected, or upstream (exactly cluster-autoscaler's)."},                                                                  \
 	{"drain-destinations", 0, OPTION_CHOICE, DRAIN_AT(base, order), "ORDER", "default", 0, 0, drain_setting_orders,                     \
 	 "Nodes that take pods first: fullest, emptiest or cyclic; default: fullest, cyclic in variant upstream."},                         \
-	{"drain-owner-share", 0, OPTION_NUMBER, DRAIN_AT(base, owner_share), "SHARE", "0.25", 0, 1, NULL,                                   \
+	{"drain-owner-share", 0, OPTION_NUMBER, DRAIN_AT(base, rules.owner_share), "SHARE", "0.25", 0, 1, NULL,                                   \
 	 "Share of an owner's pods that may move at once; one always may."},                                                                \
 	{"drain-not-robust", 0, OPTION_FLAG, DRAIN_AT(base, not_robust), NULL, NULL, 0, 0, NULL,                                            \
 	 "Also drain nodes whose pods fit only if the scheduler makes certain choices."},                                                   \
-	{"drain-eviction-ttl", 0, OPTION_DURATION, DRAIN_AT(base, eviction_ttl_ns), "TIME", "3m", 0, 3600e9, NULL,                          \
+	{"drain-eviction-ttl", 0, OPTION_DURATION, DRAIN_AT(base, rules.eviction_ttl_ns), "TIME", "3m", 0, 3600e9, NULL,                          \
 	 "Time that room is kept for an evicted pod whose replacement is missing."},                                                        \
-	{"drain-use-cap", 0, OPTION_FLAG, DRAIN_AT(base, use_cap), NULL, "true", 0, 0, NULL,                                                \
+	{"drain-use-cap", 0, OPTION_FLAG, DRAIN_AT(base, cap.on), NULL, "true", 0, 0, NULL,                                                \
 	 "Choose destinations by requests alone, without real use."},                                                                       \
-	{"drain-cpu-cap", 0, OPTION_NUMBER, DRAIN_AT(base, cpu_cap), "SHARE", "0.85", 0.01, 1, NULL,                                        \
+	{"drain-cpu-cap", 0, OPTION_NUMBER, DRAIN_AT(base, cap.cpu_share), "SHARE", "0.85", 0.01, 1, NULL,                                        \
 	 "Cap of the real CPU use of a destination."},                                                                                      \
-	{"drain-memory-cap", 0, OPTION_NUMBER, DRAIN_AT(base, mem_cap), "SHARE", "0.9", 0.01, 1, NULL,                                      \
+	{"drain-memory-cap", 0, OPTION_NUMBER, DRAIN_AT(base, cap.mem_share), "SHARE", "0.9", 0.01, 1, NULL,                                      \
 	 "Cap of the working set of a destination, by maxima."},                                                                            \
-	{"drain-z", 0, OPTION_NUMBER, DRAIN_AT(base, cap_z), "Z", "2.33", 0, 10, NULL,                                                      \
+	{"drain-z", 0, OPTION_NUMBER, DRAIN_AT(base, cap.z), "Z", "2.33", 0, 10, NULL,                                                      \
 	 "Deviations that are added to the mean CPU use: 2.33 is exceeded once in a hundred."},                                             \
-	{"drain-contention", 0, OPTION_NUMBER, DRAIN_AT(base, cap_contention), "SHARE", "0.1", 0, 1, NULL,                                  \
+	{"drain-contention", 0, OPTION_NUMBER, DRAIN_AT(base, cap.contention), "SHARE", "0.1", 0, 1, NULL,                                  \
 	 "Contention above which a node takes no pods: share of time in which tasks wait for neighbours."},                                 \
 	{"drain-group-label", 0, OPTION_LIST, DRAIN_AT(base, group_labels), "LABEL", NULL, 0, 0, NULL,                                      \
 	 "Labels that name the group of a node: the first that it has counts; without this option all nodes are one group."},               \
@@ -114,15 +108,12 @@ extern const char *const drain_setting_variants[], *const drain_setting_orders[]
 
 /* The settings of the planner. */
 struct drain_setup {
-	struct drain_config config; /* what it points to is owned here */
+	struct drain_config config;
 	struct place_options places; /* of the core that it asks; now_ns is the caller's to set */
 	int64_t candidate_ttl_ns; /* of drain_state_read() */
 	bool timed; /* the time of a simulation was given, and so bounds plans over files, too */
-	struct drain_group_rule *groups; /* owned, as all below */
-	struct drain_window *windows;
-	const char **group_labels;
-	char **texts; /* what they point into */
-	size_t text_count;
+	void **owned; /* owned; blocks that config points into */
+	size_t owned_count;
 };
 
 /* As without any option. */

@@ -8,58 +8,15 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_eligibility.h"
-#include "aggregator/policy/drain/drain_order.h"
+#include "aggregator/policy/drain/drain_internal.h"
 #include "aggregator/policy/drain/drain_timers.h"
 #include "shared/mem.h"
 #include "tests/conformance/drain_records.h"
 #include "tests/conformance/values.h"
 
-enum { POOLS_MAX = 16 };
+static const char CONFIGURED[] = "devices are those of the extended resource nvidia.com/gpu";
 
 /* --- utilization */
-
-struct devices {
-	struct drain_device_pool pools[POOLS_MAX];
-	struct drain_devices of;
-};
-
-static int64_t allocated_of(const cJSON *pods, const char *pool)
-{
-	int64_t sum = 0;
-
-	for (const cJSON *pod = pods ? pods->child : NULL; pod; pod = pod->next) {
-		const cJSON *used = values_get(values_get(pod, "devices"), pool);
-
-		sum += used ? used->valueint : 0;
-	}
-	return sum;
-}
-
-static const struct drain_devices *read_devices(const cJSON *c, struct devices *d)
-{
-	const cJSON *pools = values_get(c, "dra_pools");
-
-	memset(d, 0, sizeof(*d));
-	if (!cJSON_IsTrue(values_get(c, "dra_enabled")))
-		return NULL;
-	for (const cJSON *item = pools ? pools->child : NULL; item && d->of.count < POOLS_MAX;
-	     item = item->next)
-		d->pools[d->of.count++] = (struct drain_device_pool){
-			item->string, item->valueint,
-			allocated_of(values_get(c, "pods"), item->string)};
-	d->of.pools = d->pools;
-	d->of.incomplete = cJSON_IsTrue(values_get(c, "dra_pool_incomplete"));
-	return &d->of;
-}
-
-static enum drain_gpu read_gpu(const cJSON *c)
-{
-	const char *config = cJSON_GetStringValue(values_get(c, "gpu_config"));
-
-	if (!config)
-		return DRAIN_GPU_DETECT;
-	return strcmp(config, "extended") == 0 ? DRAIN_GPU_EXTENDED : DRAIN_GPU_NONE;
-}
 
 static bool same_share(const cJSON *c, const char *key, double got, struct error *error)
 {
@@ -78,11 +35,10 @@ static bool check_utilization(const cJSON *c, const struct drain_options *o,
 {
 	const char *resource = cJSON_GetStringValue(values_get(c, "want_resource"));
 	struct drain_utilization u;
-	struct devices d;
 	struct error told;
 	int err = drain_utilization(o, (const struct kube_node *)nodes->of[0],
-				    drain_records_pods(pods), pods->count, read_devices(c, &d),
-				    read_gpu(c), DRAIN_CASE_NOW_NS, &u, &told);
+				    drain_records_pods(pods), pods->count, DRAIN_CASE_NOW_NS, &u,
+				    &told);
 
 	if ((err != 0) != cJSON_IsTrue(values_get(c, "want_error"))) {
 		values_fail(error, "%s", err ? told.text : "an error was expected");
@@ -102,10 +58,17 @@ enum outcome run_utilization(const cJSON *c, struct error *error)
 {
 	struct drain_records nodes = {0}, pods = {0};
 	struct drain_options o;
-	bool passed = drain_case_options(c, &o, error) &&
-		      drain_records_add_node(&nodes, values_get(c, "node"), error) &&
-		      drain_records_add_pods(&pods, values_get(c, "pods"), error) &&
-		      check_utilization(c, &o, &nodes, &pods, error);
+	bool passed;
+
+	if (cJSON_IsTrue(values_get(c, "dra_enabled")) &&
+	    !drain_case_same(c, "gpu_config", "extended", error)) {
+		values_fail(error, "%s", CONFIGURED);
+		return SKIPPED;
+	}
+	passed = drain_case_options(c, &o, error) &&
+		 drain_records_add_node(&nodes, values_get(c, "node"), error) &&
+		 drain_records_add_pods(&pods, values_get(c, "pods"), error) &&
+		 check_utilization(c, &o, &nodes, &pods, error);
 
 	drain_records_fini(&nodes);
 	drain_records_fini(&pods);
@@ -123,21 +86,16 @@ static bool is_in(const cJSON *list, const char *name)
 }
 
 /* All pods sit on the node "regular". */
-static bool check_eligible(const cJSON *c, const struct drain_options *o, const cJSON *json,
+static bool check_eligible(const cJSON *c, const struct drain_options *o,
 			   const struct kube_node *node, const struct drain_records *pods,
 			   struct error *error)
 {
 	const char *name = node->object.name;
-	const struct drain_devices devices = {
-		.incomplete = cJSON_IsTrue(values_get(json, "dra_pool_incomplete"))};
 	const struct drain_candidate candidate = {
 		.node = node,
 		.pods = drain_records_pods(pods),
 		.pod_count = strcmp(name, "regular") == 0 ? pods->count : 0,
 		.grouped = true,
-		.devices = cJSON_IsTrue(values_get(values_get(c, "options"), "dra_enabled"))
-				   ? &devices
-				   : NULL,
 	};
 	struct drain_eligible e;
 
@@ -155,14 +113,19 @@ enum outcome run_eligibility(const cJSON *c, struct error *error)
 	struct drain_records nodes = {0}, pods = {0};
 	const cJSON *list = values_get(c, "nodes");
 	struct drain_options o;
-	bool passed = drain_case_options(values_get(c, "options"), &o, error) &&
-		      drain_records_add_pods(&pods, values_get(c, "pods_on_regular"), error);
+	bool passed;
+
+	if (cJSON_IsTrue(values_get(values_get(c, "options"), "dra_enabled"))) {
+		values_fail(error, "%s", CONFIGURED);
+		return SKIPPED;
+	}
+	passed = drain_case_options(values_get(c, "options"), &o, error) &&
+		 drain_records_add_pods(&pods, values_get(c, "pods_on_regular"), error);
 
 	for (const cJSON *json = list ? list->child : NULL; passed && json; json = json->next)
 		passed = drain_records_add_node(&nodes, json, error) &&
-			 check_eligible(c, &o, json,
-					(const struct kube_node *)nodes.of[nodes.count - 1], &pods,
-					error);
+			 check_eligible(c, &o, (const struct kube_node *)nodes.of[nodes.count - 1],
+					&pods, error);
 	drain_records_fini(&nodes);
 	drain_records_fini(&pods);
 	return passed ? PASSED : FAILED;
@@ -179,30 +142,29 @@ enum outcome run_unremovable(const cJSON *c, struct error *error)
 {
 	const cJSON *nodes = values_get(c, "nodes"), *ttls = values_get(c, "ttl_ms");
 	size_t count = 0, kept = 0;
-	struct drain_unremovable u;
-	const char **names;
+	struct drain_unremovable u = {0};
+	struct drain_plan_node *known;
 	int64_t want;
 
 	if (!cJSON_IsArray(nodes) || !values_int(c, "want_ttls", &want, error))
 		return FAILED;
-	names = mem_zalloc((size_t)cJSON_GetArraySize(nodes) + 1, sizeof(*names));
+	known = mem_zalloc((size_t)cJSON_GetArraySize(nodes) + 1, sizeof(*known));
 	for (const cJSON *item = nodes->child; item; item = item->next)
-		names[count++] = item->valuestring;
-	qsort(names, count, sizeof(*names), compare_texts);
-	drain_unremovable_init(&u, DRAIN_UPSTREAM);
+		known[count++].name = item->valuestring;
+	qsort(known, count, sizeof(*known), compare_texts);
 	for (const cJSON *item = ttls ? ttls->child : NULL; item; item = item->next)
-		drain_unremovable_add(&u, item->string, DRAIN_NO_PLACE, "no room",
+		drain_unremovable_add(&u, item->string, &(struct drain_why){.code = DRAIN_NO_PLACE},
 				      DRAIN_CASE_NOW_NS + (int64_t)item->valuedouble * 1000000);
-	drain_unremovable_update(&u, names, count, DRAIN_CASE_NOW_NS);
+	drain_unremovable_update(&u, DRAIN_UPSTREAM, known, count, DRAIN_CASE_NOW_NS);
 	for (const cJSON *item = ttls ? ttls->child : NULL; item; item = item->next) {
 		const struct drain_failure *f = drain_unremovable_recent(&u, item->string);
 
 		kept += f != NULL;
-		if (f && f->reason != DRAIN_NONE)
+		if (f && f->why.code != DRAIN_NONE)
 			want = -1; /* upstream forgets why */
 	}
 	drain_unremovable_fini(&u);
-	free(names);
+	free(known);
 	return (int64_t)kept == want ? PASSED : values_fail(error, "%zu are kept", kept);
 }
 
@@ -236,7 +198,8 @@ static bool read_rank(const cJSON *c, const char *key, struct drain_rank *r, str
 	const cJSON *node = name ? values_get(values_get(conformance_file(), "nodes"), name) : NULL;
 	int64_t movable, waiting;
 
-	*r = (struct drain_rank){.node = name, .known = node != NULL};
+	/* Of an unknown node pods may move. */
+	*r = (struct drain_rank){.node = name, .movable = node == NULL};
 	if (!name) {
 		values_fail(error, "\"%s\" must be a name", key);
 		return false;
@@ -281,8 +244,8 @@ enum outcome run_order_previous_first(const cJSON *c, struct error *error)
 
 	if (!read_rank(c, "a", &a, error) || !read_rank(c, "b", &b, error))
 		return FAILED;
-	return check_earlier(c, &(struct drain_rank){.known = true, .before = a.before},
-			     &(struct drain_rank){.known = true, .before = b.before}, error);
+	return check_earlier(c, &(struct drain_rank){.before = a.before},
+			     &(struct drain_rank){.before = b.before}, error);
 }
 
 /*
@@ -295,7 +258,6 @@ static bool read_scores(const cJSON *row, struct drain_rank *r)
 	const cJSON *first = row->child, *second = first ? first->next : NULL;
 
 	*r = (struct drain_rank){
-		.known = true,
 		.movable = (size_t)(MOST - (first ? first->valueint : 0)),
 		.cpu_milli = MOST - (second ? second->valueint : 0),
 	};

@@ -11,7 +11,7 @@
 
 #include "aggregator/policy/drain/drain.h"
 #include "aggregator/policy/drain/drain_eligibility.h"
-#include "aggregator/policy/drain/drain_simulate.h"
+#include "aggregator/policy/drain/drain_internal.h"
 #include "aggregator/state/join.h"
 #include "shared/mem.h"
 #include "tests/conformance/drain_records.h"
@@ -256,15 +256,13 @@ static bool put_replica_set(struct scene *s, const char *name, int spec, int cur
 /* --- cluster_sim */
 
 static struct drain_plan *step(struct scene *s, struct drain_state *state,
-			       const struct drain_config *config, const char *candidate,
-			       bool (*out_of_time)(void *), void *context)
+			       const struct drain_config *config, bool (*out_of_time)(void *),
+			       void *context)
 {
 	const struct drain_input in = {
 		.place = s->place,
 		.view = s->view,
 		.now_ns = DRAIN_CASE_NOW_NS,
-		.candidates = candidate ? &candidate : NULL,
-		.candidate_count = candidate != NULL,
 		.out_of_time = out_of_time,
 		.context = context,
 	};
@@ -302,23 +300,32 @@ enum outcome run_cluster_sim(const cJSON *c, struct error *error)
 {
 	const cJSON *sets = values_get(conformance_file(), "replicasets");
 	const char *candidate = cJSON_GetStringValue(values_get(c, "candidate"));
+	cJSON *eligible = cJSON_CreateArray();
 	struct drain_config config;
-	struct drain_state *state = drain_state_new();
+	struct drain_state *state;
 	struct drain_plan *plan = NULL;
 	struct scene s;
 	bool passed;
 
+	cJSON_AddItemToArray(eligible, cJSON_CreateString(candidate));
+	if (cJSON_GetArraySize(values_get(c, "nodes")) == 0) {
+		cJSON_Delete(eligible);
+		values_fail(error, "the planner is given a view, which has all nodes");
+		return SKIPPED;
+	}
+	state = drain_state_new();
 	drain_config_upstream(&config);
 	config.rules.utilization = 1;
 	scene_init(&s);
-	passed = candidate && put_cluster(&s, c, NULL, error);
+	passed = candidate && put_cluster(&s, c, eligible, error);
 	for (const cJSON *set = sets ? sets->child : NULL; passed && set; set = set->next)
 		passed = put_replica_set(&s, set->string, set->valueint, set->valueint, error);
 	if (passed) {
 		scene_build(&s);
-		plan = step(&s, state, &config, candidate, NULL, NULL);
+		plan = step(&s, state, &config, NULL, NULL);
 		passed = same_removal(drain_plan_find(plan, candidate), c, error);
 	}
+	cJSON_Delete(eligible);
 	drain_plan_free(plan);
 	drain_state_free(state);
 	scene_fini(&s);
@@ -594,7 +601,7 @@ enum outcome run_planner_update(const cJSON *c, struct error *error)
 		 add_evictions(state, values_get(c, "recent_evictions"), error);
 	if (passed) {
 		scene_build(&s);
-		plan = step(&s, state, &config, NULL, timeout ? after_first : NULL, &asked);
+		plan = step(&s, state, &config, timeout ? after_first : NULL, &asked);
 		passed = same_sets(plan, c, error);
 	}
 	drain_plan_free(plan);

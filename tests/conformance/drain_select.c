@@ -526,16 +526,45 @@ static void count_registered(struct drain_groups *g, const struct ranges *lists[
 	free(seen);
 }
 
-static bool same_crop(const char *what, const struct ranges *from, const size_t *got, size_t count,
-		      const struct ranges *want, struct error *error)
+/* first: the number of the first node of `from`. */
+static bool same_crop(const char *what, const struct ranges *from, size_t first, const size_t *got,
+		      size_t count, const struct ranges *want, struct error *error)
 {
 	bool same = count == want->count;
 
 	for (size_t i = 0; same && i < count; i++)
-		same = from->groups[got[i]] == want->groups[i] &&
-		       from->index[got[i]] == want->index[i];
+		same = from->groups[got[i] - first] == want->groups[i] &&
+		       from->index[got[i] - first] == want->index[i];
 	if (!same)
 		values_fail(error, "%s: other nodes are taken, %zu of them", what, count);
+	return same;
+}
+
+static bool check_crop(const struct drain_budget *b, const struct drain_groups *g,
+		       const struct ranges *empty, const struct ranges *drain,
+		       const struct ranges *want_empty, const struct ranges *want_drain,
+		       struct error *error)
+{
+	size_t count = empty->count + drain->count;
+	struct drain_removable *nodes = mem_zalloc(count + 1, sizeof(*nodes));
+	size_t *numbers = mem_zalloc(count + 1, sizeof(*numbers));
+	const struct drain_choice from = {numbers, numbers + empty->count, empty->count,
+					  drain->count};
+	struct drain_choice crop;
+	bool same;
+
+	for (size_t i = 0; i < count; i++) {
+		numbers[i] = i;
+		nodes[i].group =
+			i < empty->count ? empty->groups[i] : drain->groups[i - empty->count];
+	}
+	drain_budget_crop(b, DRAIN_UPSTREAM, g, nodes, &from, &crop);
+	same = same_crop("empty", empty, 0, crop.empty, crop.empty_count, want_empty, error) &&
+	       same_crop("drain", drain, empty->count, crop.drain, crop.drain_count, want_drain,
+			 error);
+	drain_choice_fini(&crop);
+	free(nodes);
+	free(numbers);
 	return same;
 }
 
@@ -544,8 +573,6 @@ static bool check_budget(const cJSON *c, struct drain_groups *g, struct error *e
 	struct ranges empty, drain, other, want_empty, want_drain;
 	const struct ranges *lists[3] = {&empty, &drain, &other};
 	struct drain_budget b;
-	struct drain_crop crop;
-	bool same;
 
 	if (!read_ranges(g, values_get(c, "empty"), &empty, error) ||
 	    !read_ranges(g, values_get(c, "drain"), &drain, error) ||
@@ -558,12 +585,7 @@ static bool check_budget(const cJSON *c, struct drain_groups *g, struct error *e
 	    !values_int(c, "drain_in_progress", &b.drain_in_progress, error))
 		return false;
 	count_registered(g, lists);
-	drain_budget_crop(&b, DRAIN_UPSTREAM, g, (struct drain_list){empty.groups, empty.count},
-			  (struct drain_list){drain.groups, drain.count}, &crop);
-	same = same_crop("empty", &empty, crop.empty, crop.empty_count, &want_empty, error) &&
-	       same_crop("drain", &drain, crop.drain, crop.drain_count, &want_drain, error);
-	drain_crop_fini(&crop);
-	return same;
+	return check_crop(&b, g, &empty, &drain, &want_empty, &want_drain, error);
 }
 
 enum outcome run_budget(const cJSON *c, struct error *error)

@@ -410,8 +410,9 @@ static void check_wave(const struct scene *s, const struct drain_plan *p)
 {
 	const struct drain_wave *w = &p->wave;
 
-	assert_true(w->node_count <= s->config.rules.max_parallelism);
-	assert_true(w->node_count - w->empty_count <= s->config.rules.max_drain_parallelism);
+	assert_true((int64_t)w->node_count <= s->config.rules.max_parallelism);
+	assert_true((int64_t)(w->node_count - w->empty_count) <=
+		    s->config.rules.max_drain_parallelism);
 	for (size_t i = 0; i < w->destination_count; i++) {
 		const struct drain_plan_node *n = drain_plan_find(p, w->destinations[i].node);
 

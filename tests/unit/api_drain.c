@@ -319,7 +319,7 @@ static void test_time_bound(void **state)
 	assert_true(cJSON_IsTrue(api_fixture_at(f.json, "complete")));
 	drain_setup_fini(&setup);
 	assert_int_equal(drain_settings_from_environment(&settings, &error), 0);
-	settings.simulation_ns = 1000000;
+	settings.rules.simulation_ns = 1000000;
 	assert_int_equal(drain_setup_init(&setup, &settings, &error), 0);
 	api_fixture_get(&f, "/v1/drain");
 	assert_true(cJSON_IsFalse(api_fixture_at(f.json, "complete")));

@@ -99,10 +99,10 @@ static void put_other(const char *name, const char *node, int cpu_milli)
 
 static const char *slack_keeps; /* a node that no wave may have */
 
-static bool slack_holds(const void *context, struct place *p, const place_pod *pods,
+static bool slack_holds(const struct slack_result *result, struct place *p, const place_pod *pods,
 			const place_node *gone, size_t count, struct error *error)
 {
-	(void)context;
+	(void)result;
 	(void)pods;
 	error_set(error, "units have no place");
 	return !slack_keeps || strcmp(place_node_name(p, gone[count - 1]), slack_keeps) != 0;

@@ -57,8 +57,7 @@ static int ask_share(enum drain_variant variant, const struct kube_node *node,
 	drain_options_default(&o);
 	o.variant = variant;
 	o.ignore_daemon_sets = ignore_daemons;
-	err = drain_utilization(&o, node, pods, count, NULL, DRAIN_GPU_DETECT, DRAIN_NOW_NS, &u,
-				why);
+	err = drain_utilization(&o, node, pods, count, DRAIN_NOW_NS, &u, why);
 	*share = u.share;
 	return err;
 }
@@ -255,33 +254,30 @@ static void test_no_node(void **state)
 /* The true reason is told for as long as it is remembered. */
 static void test_failures(void **state)
 {
-	static const char *const nodes[] = {"a", "n"};
+	static const struct drain_plan_node nodes[] = {{.name = "a"}, {.name = "n"}};
+	static const struct drain_why why = {.code = DRAIN_NO_PLACE, .text = (char *)"412 cpu"};
 
 	(void)state;
 	for (int v = DRAIN_CORRECTED; v <= DRAIN_UPSTREAM; v++) {
 		struct kube_node *node = make_node("", "", "'cpu':'2','memory':'1Gi'", true);
 		const struct drain_candidate c = {.node = node, .grouped = true};
-		struct drain_unremovable u;
+		struct drain_unremovable u = {0};
 		struct drain_eligible e;
 		struct drain_options o;
 
 		drain_options_default(&o);
 		o.variant = (enum drain_variant)v;
-		drain_unremovable_init(&u, o.variant);
-		drain_unremovable_add(&u, "n", DRAIN_NO_PLACE, "412 cpu", DRAIN_NOW_NS + 10);
-		drain_unremovable_add(&u, "a", DRAIN_NOT_UNDERUTILIZED, NULL, 0);
+		drain_unremovable_add(&u, "n", &why, DRAIN_NOW_NS + 10);
+		drain_unremovable_add(&u, "a", &why, DRAIN_NOW_NS + 9);
 		assert_int_equal(u.count, 2);
-		assert_null(drain_unremovable_recent(&u, "a"));
-		drain_unremovable_update(&u, nodes, 2, DRAIN_NOW_NS + 9);
+		drain_unremovable_update(&u, o.variant, nodes, 2, DRAIN_NOW_NS + 9);
 		assert_int_equal(u.count, 1);
 		drain_eligibility(&o, &c, &u, DRAIN_NOW_NS, &e);
 		assert_true(e.recent);
 		assert_int_equal(e.reason,
 				 v == DRAIN_UPSTREAM ? DRAIN_RECENTLY_UNREMOVABLE : DRAIN_NO_PLACE);
 		assert_string_equal(e.error.text, v == DRAIN_UPSTREAM ? "" : "412 cpu");
-		/* What is told again stays until it expires. */
-		drain_unremovable_add(&u, "n", e.reason, e.error.text, 0);
-		drain_unremovable_update(&u, nodes, 2, DRAIN_NOW_NS + 10);
+		drain_unremovable_update(&u, o.variant, nodes, 2, DRAIN_NOW_NS + 10);
 		drain_eligibility(&o, &c, &u, DRAIN_NOW_NS, &e);
 		assert_true(!e.recent && e.reason == DRAIN_NONE);
 		drain_unremovable_fini(&u);

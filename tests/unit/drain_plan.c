@@ -711,41 +711,6 @@ static void history_goes_on_after_a_restart(void **unused)
 	buf_fini(&text);
 }
 
-static void a_name_that_nobody_knows_is_told(void **unused)
-{
-	const char *names[] = {"zebra", "a"};
-	struct view *v;
-
-	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_node("full", "", "");
-	put_owner("web", 2);
-	put_pod("web-1", "web", "b", 100);
-	put_pod("web-2", "web", "full", 2100);
-	step(NOW);
-	assert_int_equal(count_of("hints"), 1);
-	v = place_fixture_view(&f, NULL, 0);
-	drain_plan_free(plan);
-	place_update(f.place, v, NOW);
-	plan = drain_step(state,
-			  &(struct drain_input){.place = f.place,
-						.view = v,
-						.now_ns = NOW,
-						.candidates = names,
-						.candidate_count = 2},
-			  &config);
-	view_drop(v);
-	assert_reason("zebra", 0, "NoNodeInfo", "nobody knows a node of that name");
-	assert_verdict("a", "unneeded");
-	assert_verdict("b", "notExamined");
-	assert_true(node("b")->since_ns == NOW);
-	assert_int_equal(count_of("hints"), 1); /* of the plan for all nodes */
-	place_fixture_remove(&f, OBJECT_POD, "default", "web-1");
-	step(NOW);
-	assert_int_equal(count_of("hints"), 0);
-}
-
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -769,7 +734,6 @@ int main(void)
 		STORY(an_old_state_says_nothing),
 		STORY(history_tells_what_was_decided),
 		STORY(history_goes_on_after_a_restart),
-		STORY(a_name_that_nobody_knows_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -329,7 +329,6 @@ static void test_all_blockers_are_counted(void **state)
 	assert_ptr_equal(p.blocking[0].pod, a);
 	assert_int_equal(p.blocking_count, 2);
 	assert_true(p.move_count == 1 && p.move[0] == b);
-	assert_string_equal(p.blocking[0].status.rule, "Replicated");
 	assert_string_equal(p.blocking[0].why, "no controller would make it anew");
 	drain_pods_fini(&p);
 	o.variant = DRAIN_UPSTREAM;

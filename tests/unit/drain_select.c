@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "aggregator/policy/drain/drain_select.h"
-#include "aggregator/policy/drain/drain_order.h"
+#include "aggregator/policy/drain/drain_internal.h"
 #include "tests/drain_fixture.h"
 
 #define SEC INT64_C(1000000000)
@@ -251,17 +251,17 @@ static uint32_t next(uint32_t *seed, uint32_t below)
  * not at all.
  */
 static void check_crop(const struct drain_budget *b, const struct drain_groups *g,
-		       struct drain_list empty, struct drain_list drain)
+		       const struct drain_removable *nodes, const struct drain_choice *from)
 {
 	int64_t par = b->max - b->empty_in_progress - b->drain_in_progress;
 	int64_t dr = b->max_drain - b->drain_in_progress, taken[4] = {0}, atomics = 0, single = 0;
-	struct drain_crop c;
+	struct drain_choice c;
 
-	drain_budget_crop(b, DRAIN_CORRECTED, g, empty, drain, &c);
+	drain_budget_crop(b, DRAIN_CORRECTED, g, nodes, from, &c);
 	for (size_t i = 0; i < c.empty_count; i++)
-		taken[empty.groups[c.empty[i]]]++;
+		taken[nodes[c.empty[i]].group]++;
 	for (size_t i = 0; i < c.drain_count; i++)
-		taken[drain.groups[c.drain[i]]]++;
+		taken[nodes[c.drain[i]].group]++;
 	for (size_t i = 0; i < g->count; i++) {
 		if (g->of[i].atomic && taken[i] > 0) {
 			atomics++;
@@ -280,7 +280,7 @@ static void check_crop(const struct drain_budget *b, const struct drain_groups *
 		assert_true((int64_t)c.drain_count <= (dr > 0 ? dr : 0));
 		assert_true((int64_t)(c.empty_count + c.drain_count) <= (par > 0 ? par : 0));
 	}
-	drain_crop_fini(&c);
+	drain_choice_fini(&c);
 }
 
 static void test_random_budgets(void **state)
@@ -291,22 +291,22 @@ static void test_random_budgets(void **state)
 
 	(void)state;
 	for (int round = 0; round < 5000; round++) {
-		uint32_t empty[12], drain[12];
-		struct drain_list lists[2] = {{empty, next(&seed, 12)}, {drain, next(&seed, 12)}};
+		struct drain_removable nodes[24] = {0};
+		size_t numbers[24];
+		const struct drain_choice from = {numbers, numbers + 12, next(&seed, 12),
+						  next(&seed, 12)};
 		struct drain_budget b = {next(&seed, 12), next(&seed, 8), next(&seed, 6),
 					 next(&seed, 6)};
 		struct drain_groups g;
 
 		drain_groups_init(&g, rules, 4);
-		for (size_t i = 0; i < 12; i++) {
-			empty[i] = next(&seed, 4);
-			drain[i] = next(&seed, 4);
-			if (i < lists[0].count)
-				drain_groups_count(&g, empty[i], false);
-			if (i < lists[1].count)
-				drain_groups_count(&g, drain[i], false);
+		for (size_t i = 0; i < 24; i++) {
+			numbers[i] = i;
+			nodes[i].group = next(&seed, 4);
+			if (i % 12 < (i < 12 ? from.empty_count : from.drain_count))
+				drain_groups_count(&g, nodes[i].group, false);
 		}
-		check_crop(&b, &g, lists[0], lists[1]);
+		check_crop(&b, &g, nodes, &from);
 		drain_groups_fini(&g);
 	}
 }
@@ -314,22 +314,22 @@ static void test_random_budgets(void **state)
 static void test_a_budget_below_zero(void **state)
 {
 	static const struct drain_group_rule rules[] = {{"a", 0, -1, true}};
-	static const uint32_t empty[] = {0, 0};
+	const struct drain_removable nodes[2] = {{.group = 0}, {.group = 0}};
+	size_t numbers[] = {0, 1};
+	const struct drain_choice from = {.empty = numbers, .empty_count = 2};
 	const struct drain_budget b = {.max = 10, .max_drain = 10, .empty_in_progress = 50};
 	struct drain_groups g;
-	struct drain_crop c;
+	struct drain_choice c;
 
 	(void)state;
 	drain_groups_init(&g, rules, 1);
 	g.of[0].size = 2;
-	drain_budget_crop(&b, DRAIN_UPSTREAM, &g, (struct drain_list){empty, 2},
-			  (struct drain_list){NULL, 0}, &c);
+	drain_budget_crop(&b, DRAIN_UPSTREAM, &g, nodes, &from, &c);
 	assert_int_equal(c.empty_count, 2);
-	drain_crop_fini(&c);
-	drain_budget_crop(&b, DRAIN_CORRECTED, &g, (struct drain_list){empty, 2},
-			  (struct drain_list){NULL, 0}, &c);
-	assert_true(c.empty_count == 0 && c.held == 2);
-	drain_crop_fini(&c);
+	drain_choice_fini(&c);
+	assert_int_equal(drain_budget_crop(&b, DRAIN_CORRECTED, &g, nodes, &from, &c), 2);
+	assert_int_equal(c.empty_count, 0);
+	drain_choice_fini(&c);
 	drain_groups_fini(&g);
 }
 
@@ -338,21 +338,17 @@ static void test_a_budget_below_zero(void **state)
 static void test_order(void **state)
 {
 	static const struct drain_rank ranks[] = {
-		{.node = "busy", .known = true, .movable = 9, .cpu_milli = 10},
-		{.node = "light", .known = true, .movable = 3, .cpu_milli = 900},
-		{.node = "lazy", .known = true, .movable = 3, .cpu_milli = 100},
-		{.node = "bursts", .known = true, .movable = 1, .bursting = true, .before = true},
-		{.node = "before", .known = true, .movable = 20, .before = true},
-		{.node = "waits", .known = true, .waiting = 1},
-		{.node = "b-empty", .known = true},
-		{.node = "a-empty", .known = true},
-		{.node = "fat",
-		 .known = true,
-		 .movable = 3,
-		 .cpu_milli = 100,
-		 .working_set_bytes = 1},
-		{.node = "gone"},
-		{.node = "nan", .known = true, .movable = 3, .cpu_milli = NAN},
+		{.node = "busy", .movable = 9, .cpu_milli = 10},
+		{.node = "light", .movable = 3, .cpu_milli = 900},
+		{.node = "lazy", .movable = 3, .cpu_milli = 100},
+		{.node = "bursts", .movable = 1, .bursting = true, .before = true},
+		{.node = "before", .movable = 20, .before = true},
+		{.node = "waits", .waiting = 1},
+		{.node = "b-empty"},
+		{.node = "a-empty"},
+		{.node = "fat", .movable = 3, .cpu_milli = 100, .working_set_bytes = 1},
+		{.node = "gone", .movable = 10},
+		{.node = "nan", .movable = 3, .cpu_milli = NAN},
 	};
 	static const size_t corrected[] = {7, 6, 5, 4, 2, 8, 1, 10, 0, 9, 3};
 	static const size_t upstream[] = {6, 7, 5, 3, 4, 0, 1, 2, 8, 9, 10};

@@ -121,13 +121,13 @@ static bool slack_allows_one; /* node of a wave */
 static const char *slack_keeps; /* a node that no wave may have */
 static bool slack_wants_spare; /* which pods of a wave of two, placed emptiest first, go to */
 
-static bool slack_holds(const void *context, struct place *p, const place_pod *pods,
+static bool slack_holds(const struct slack_result *result, struct place *p, const place_pod *pods,
 			const place_node *gone, size_t count, struct error *error)
 {
 	bool taken = slack_wants_spare && count > 1 &&
 		     place_first_on(p, place_find_node(p, "spare")) != PLACE_NONE;
 
-	(void)context;
+	(void)result;
 	(void)pods;
 	for (size_t i = 0; i < count; i++)
 		assert_true(place_is_gone(p, gone[i]));

@@ -4,7 +4,7 @@
  *
  *	node		name, heard_ns (last heard, Unix nanoseconds), state (usage_pack.h)
  *	plan_state	name, saved_ns, state as JSON: "slack" (planner/slack_memory.h), "drain"
- *			(policy/drain/drain_state.h), "workloads" (state/workload_memory.h);
+ *			(policy/drain/drain.h), "workloads" (state/workload_memory.h);
  *			"nodeKeys" in bytes of its own (state/node_keys.c)
  *	drain_decision	the newest decisions, numbered from 1; event is a verdict or what happened,
  *			reason a code of drain_options.h or "" (drain.h)

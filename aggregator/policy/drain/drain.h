@@ -52,7 +52,7 @@ struct drain_config {
 	const struct drain_window *windows; /* budgets with schedules, over the whole cluster */
 	size_t window_count;
 	enum place_order order; /* of destinations */
-	bool by_name; /* candidates in the order of their names, and not as drain_order.h has it */
+	bool by_name; /* candidates in the order of their names, and not as drain_order.c has it */
 	uint32_t robust_orders; /* 5 other orders to test a wave in; 0: no wave is robust */
 	uint32_t robust_tries; /* 8 waves at most, until one is robust */
 	bool not_robust; /* false: a wave must be robust */
@@ -72,6 +72,8 @@ struct drain_placeholder {
 	const char *class_name;
 };
 
+struct slack_result;
+
 struct drain_input {
 	/* As new of the view. The step reverts it, but leaves evicted pods and placeholders in it,
 	 * on no node. */
@@ -84,12 +86,10 @@ struct drain_input {
 	 * Whether the extra capacity wanted without those nodes has room in the simulation
 	 * (slack_holds_without()); pods are the placeholders. NULL: not checked.
 	 */
-	bool (*slack_holds)(const void *context, struct place *p, const place_pod *pods,
-			    const place_node *gone, size_t count, struct error *error);
-	const void *slack_context;
-	/* Nodes to examine; NULL: all. The others keep their timers. */
-	const char *const *candidates;
-	size_t candidate_count;
+	bool (*slack_holds)(const struct slack_result *result, struct place *p,
+			    const place_pod *pods, const place_node *gone, size_t count,
+			    struct error *error);
+	const struct slack_result *slack_result;
 	/* Whether the time for simulation is up; NULL: never. Called before each candidate. */
 	bool (*out_of_time)(void *context);
 	void *context;
@@ -142,7 +142,7 @@ struct drain_move {
 };
 
 struct drain_plan_node {
-	const char *name; /* of the view or the request */
+	const char *name; /* of the view */
 	enum drain_verdict verdict;
 	int64_t since_ns; /* unneeded since; 0: it is not */
 	int64_t due_ns; /* end of its waiting time; 0: it is not unneeded */
@@ -173,7 +173,7 @@ struct drain_destination {
 struct drain_cost {
 	const struct kube_pdb *budget; /* NULL: of an owner */
 	const char *namespace;
-	const char *kind, *name; /* of the owner; "" */
+	const char *kind, *name;
 	size_t pods; /* that leave */
 	bool limited; /* allowed and left are set */
 	int64_t allowed, left; /* disruptions before and after the wave */
@@ -234,8 +234,7 @@ struct drain_plan {
 	size_t record_count;
 	struct kube_pod **held; /* owned: pods of moves that the view does not have */
 	size_t held_count;
-	char **names; /* owned: of groups */
-	size_t name_count;
+	struct drain_groups groups; /* owned */
 };
 
 struct drain_state;
@@ -250,14 +249,12 @@ const struct drain_plan_node *drain_plan_find(const struct drain_plan *p, const 
 /* --- memory from step to step */
 
 enum drain_event {
-	/* the verdict of a node or its first reason changed */
-	DRAIN_EVENT_NEEDED,
-	DRAIN_EVENT_UNNEEDED,
-	DRAIN_EVENT_SELECTED,
-	DRAIN_EVENT_IN_DELETION,
-	DRAIN_EVENT_KEPT,
-	DRAIN_EVENT_DRAINED,
-	DRAIN_EVENT_WAVE, /* the wave changed; about no node */
+	/* the verdict of a node (enum drain_verdict, but NOT_ASKED) or its first reason changed */
+	DRAIN_EVENT_NEEDED = DRAIN_NEEDED,
+	DRAIN_EVENT_UNNEEDED = DRAIN_UNNEEDED,
+	DRAIN_EVENT_SELECTED = DRAIN_SELECTED,
+	DRAIN_EVENT_IN_DELETION = DRAIN_IN_DELETION,
+	DRAIN_EVENT_WAVE = DRAIN_VERDICTS, /* the wave changed; about no node */
 	DRAIN_EVENT_EVICTED, /* a pod left */
 	DRAIN_EVENT_GONE, /* the node left */
 	DRAIN_EVENTS

@@ -11,6 +11,8 @@
 #include "aggregator/policy/drain/drain_rules.h"
 #include "aggregator/policy/slack/slack.h"
 
+#define GPU "nvidia.com/gpu"
+
 static const int64_t SECOND_NS = 1000000000;
 /* cluster-autoscaler takes a node that is older in deletion for one whose deletion failed. */
 static const int64_t DELETION_MAX_SEC = 300;
@@ -31,14 +33,6 @@ int drain_taint_time(const struct kube_node *node, const char *key, int64_t *out
 	return 0;
 }
 
-static bool has_taint(const struct kube_node *node, const char *key, struct error *why)
-{
-	if (!taints_find(&node->taints, key))
-		return false;
-	error_set(why, "it has the taint %s", key);
-	return true;
-}
-
 static bool is_draining(const struct kube_node *node, struct error *why)
 {
 	if (node->lifecycle & 1U << NODE_DRAIN_IN_PROGRESS) {
@@ -53,13 +47,20 @@ static bool is_draining(const struct kube_node *node, struct error *why)
 
 static bool is_taken_away(const struct kube_node *node, struct error *why)
 {
+	static const char *const taints[] = {DRAIN_TAINT_DELETION, "karpenter.sh/disrupted",
+					     "karpenter.sh/disruption"};
+
 	if (node->deletion_ns != 0) {
 		error_set(why, "the node object is being deleted");
 		return true;
 	}
-	return has_taint(node, DRAIN_TAINT_DELETION, why) ||
-	       has_taint(node, "karpenter.sh/disrupted", why) ||
-	       has_taint(node, "karpenter.sh/disruption", why);
+	for (size_t i = 0; i < sizeof(taints) / sizeof(taints[0]); i++) {
+		if (!taints_find(&node->taints, taints[i]))
+			continue;
+		error_set(why, "it has the taint %s", taints[i]);
+		return true;
+	}
+	return false;
 }
 
 bool drain_is_in_deletion(enum drain_variant variant, const struct kube_node *node, int64_t now_ns,
@@ -75,16 +76,19 @@ bool drain_is_in_deletion(enum drain_variant variant, const struct kube_node *no
 	return is_taken_away(node, why) || is_draining(node, why);
 }
 
-bool drain_is_drained(const struct kube_node *node, const struct kube_pod *const *pods,
-		      size_t count)
+bool drain_is_empty(const struct kube_pod *const *pods, size_t count)
 {
-	if (!node->unschedulable || is_taken_away(node, NULL))
-		return false;
 	for (size_t i = 0; i < count; i++)
 		if (kube_pod_is_active(pods[i]) && !pods[i]->template->mirror &&
 		    !drain_is_daemon_pod(pods[i]))
 			return false;
 	return true;
+}
+
+bool drain_is_drained(const struct kube_node *node, const struct kube_pod *const *pods,
+		      size_t count)
+{
+	return node->unschedulable && !is_taken_away(node, NULL) && drain_is_empty(pods, count);
 }
 
 /* --- the steps, in their order; false: the reason is set */
@@ -104,10 +108,10 @@ static bool check_recent(const struct drain_options *o, const struct drain_candi
 	if (!f)
 		return true;
 	out->recent = true;
-	error_set(&out->error, "%s", f->why ? f->why : "");
-	return refuse(out, o->variant == DRAIN_UPSTREAM || f->reason == DRAIN_NONE
+	error_set(&out->error, "%s", f->why.text ? f->why.text : "");
+	return refuse(out, o->variant == DRAIN_UPSTREAM || f->why.code == DRAIN_NONE
 				   ? DRAIN_RECENTLY_UNREMOVABLE
-				   : f->reason);
+				   : f->why.code);
 }
 
 static bool is_forbidden(const struct drain_options *o, const struct kube_node *node,
@@ -159,8 +163,8 @@ static bool check_use(const struct drain_options *o, const struct drain_candidat
 		error_set(&out->error, "%s", c->hidden);
 		return refuse(out, DRAIN_UNEXPECTED);
 	}
-	if (drain_utilization(o, c->node, c->pods, c->pod_count, c->devices, c->gpu, now_ns,
-			      &out->utilization, &out->error))
+	if (drain_utilization(o, c->node, c->pods, c->pod_count, now_ns, &out->utilization,
+			      &out->error))
 		return refuse(out, DRAIN_UNEXPECTED);
 	out->measured = true;
 	if (!c->node->ready && !o->drain_unready) {
@@ -246,76 +250,37 @@ static int share_of(const struct drain_options *o, const struct kube_node *node,
 	return 0;
 }
 
-static bool has_gpu_label(const struct drain_options *o, const struct kube_node *node)
+bool drain_has_gpu(const struct kube_node *node, enum drain_variant variant)
 {
-	for (size_t i = 0; i < o->gpu_label_count; i++)
-		if (labels_find(&node->labels, o->gpu_labels[i]))
-			return true;
-	return false;
-}
-
-static bool has_gpus(const struct drain_options *o, const struct kube_node *node)
-{
+	static const char *const labels[] = {"cloud.google.com/gke-accelerator",
+					     "k8s.amazonaws.com/accelerator", "accelerator"};
 	int64_t amount;
 
-	return resources_find(&node->allocatable, o->gpu_resource, &amount) && amount > 0;
-}
-
-static bool is_gpu_node(const struct drain_options *o, const struct kube_node *node,
-			enum drain_gpu gpu)
-{
-	if (gpu != DRAIN_GPU_DETECT)
-		return gpu == DRAIN_GPU_EXTENDED;
-	return has_gpus(o, node) || (o->variant == DRAIN_UPSTREAM && has_gpu_label(o, node));
-}
-
-/* The fullest pool, the first of equal ones. */
-static int share_of_devices(const struct drain_devices *d, struct drain_utilization *out,
-			    struct error *error)
-{
-	double fullest = -1;
-
-	if (d->incomplete) {
-		error_set(error, "a pool of its devices is not published in full");
-		return -EINVAL;
-	}
-	for (size_t i = 0; i < d->count; i++) {
-		const struct drain_device_pool *p = &d->pools[i];
-		double share = p->devices > 0 ? (double)p->allocated / (double)p->devices : 0;
-
-		if (share <= fullest)
-			continue;
-		fullest = share;
-		out->share = share;
-		out->resource = p->name;
-	}
-	return 0;
+	for (size_t i = 0; variant == DRAIN_UPSTREAM && i < sizeof(labels) / sizeof(labels[0]); i++)
+		if (labels_find(&node->labels, labels[i]))
+			return true;
+	return resources_find(&node->allocatable, GPU, &amount) && amount > 0;
 }
 
 int drain_utilization(const struct drain_options *o, const struct kube_node *node,
-		      const struct kube_pod *const *pods, size_t count,
-		      const struct drain_devices *devices, enum drain_gpu gpu, int64_t now_ns,
+		      const struct kube_pod *const *pods, size_t count, int64_t now_ns,
 		      struct drain_utilization *out, struct error *error)
 {
 	struct drain_utilization u = {.resource = "memory"};
-	int err = 0;
 
-	if (is_gpu_node(o, node, gpu)) {
+	if (drain_has_gpu(node, o->variant)) {
 		u.gpu = true;
-		u.resource = o->gpu_resource;
-		if (share_of(o, node, pods, count, o->gpu_resource, now_ns, &u.share, NULL))
+		u.resource = GPU;
+		if (share_of(o, node, pods, count, GPU, now_ns, &u.share, NULL))
 			u.share = 0; /* its GPUs do not work: upstream lets such a node go */
-	} else if (devices && (devices->count > 0 || devices->incomplete)) {
-		err = share_of_devices(devices, &u, error);
 	} else {
-		err = share_of(o, node, pods, count, "cpu", now_ns, &u.cpu, error);
-		if (!err)
-			err = share_of(o, node, pods, count, "memory", now_ns, &u.memory, error);
+		if (share_of(o, node, pods, count, "cpu", now_ns, &u.cpu, error) ||
+		    share_of(o, node, pods, count, "memory", now_ns, &u.memory, error))
+			return -EINVAL;
 		u.share = u.cpu > u.memory ? u.cpu : u.memory;
 		if (u.cpu > u.memory)
 			u.resource = "cpu";
 	}
-	if (!err)
-		*out = u;
-	return err;
+	*out = u;
+	return 0;
 }

@@ -31,8 +31,7 @@
 /* --- utilisation */
 
 /*
- * The share of a node that its pods request: the larger of CPU and memory, or that of GPUs or devices
- * alone.
+ * The share of a node that its pods request: the larger of CPU and memory, or that of GPUs alone.
  *
  *     share = (sum of requests - left out) / (allocatable - left out)
  *
@@ -44,35 +43,16 @@
  *              denominator is an error
  */
 
-/* Devices of dynamic resource allocation on a node, by pool. */
-struct drain_device_pool {
-	const char *name;
-	int64_t devices, allocated;
-};
-
-struct drain_devices {
-	const struct drain_device_pool *pools; /* of the node; none: it has no devices */
-	size_t count;
-	bool incomplete; /* not all slices of a pool are published */
-};
-
-enum drain_gpu {
-	DRAIN_GPU_DETECT, /* by label, or by what is allocatable */
-	DRAIN_GPU_NONE,
-	DRAIN_GPU_EXTENDED, /* a node with GPUs as an extended resource */
-};
-
 struct drain_utilization {
-	double cpu, memory; /* shares; 0 where GPUs or devices decide */
+	double cpu, memory; /* shares; 0 where GPUs decide */
 	double share; /* what decides */
-	const char *resource; /* by which; borrowed from the options, the devices, or static */
+	const char *resource; /* by which; static */
 	bool gpu; /* the threshold is that of GPUs */
 };
 
-/* devices may be NULL. -EINVAL, with the resource that cannot be divided: the node is not drained. */
+/* -EINVAL, with the resource that cannot be divided: the node is not drained. */
 int drain_utilization(const struct drain_options *o, const struct kube_node *node,
-		      const struct kube_pod *const *pods, size_t count,
-		      const struct drain_devices *devices, enum drain_gpu gpu, int64_t now_ns,
+		      const struct kube_pod *const *pods, size_t count, int64_t now_ns,
 		      struct drain_utilization *out, struct error *error);
 
 /* --- eligibility */
@@ -84,8 +64,6 @@ struct drain_candidate {
 	bool grouped; /* it is in a group (drain_groups.h) */
 	bool silent; /* others are measured, and this one is not */
 	const char *hidden; /* about an unreadable pod on it; NULL: none */
-	const struct drain_devices *devices; /* NULL: none */
-	enum drain_gpu gpu;
 };
 
 struct drain_eligible {
@@ -101,6 +79,8 @@ void drain_eligibility(const struct drain_options *o, const struct drain_candida
 		       const struct drain_unremovable *failed, int64_t now_ns,
 		       struct drain_eligible *out);
 
+/* Whether only DaemonSet and mirror pods are active. */
+bool drain_is_empty(const struct kube_pod *const *pods, size_t count);
 /* Whether a drain is done: cordoned, only DaemonSet and mirror pods are left, no other actor. */
 bool drain_is_drained(const struct kube_node *node, const struct kube_pod *const *pods,
 		      size_t count);
@@ -111,6 +91,8 @@ bool drain_is_in_deletion(enum drain_variant variant, const struct kube_node *no
 /* Whether an annotation forbids a drain. */
 bool drain_is_disabled(const struct drain_options *o, const struct kube_node *node,
 		       struct error *error);
+/* Whether it has GPUs as an extended resource; upstream: or a label of a node with GPUs. */
+bool drain_has_gpu(const struct kube_node *node, enum drain_variant variant);
 /* A taint's value as Unix time; -ENOENT: no such taint, -EINVAL: no time. */
 int drain_taint_time(const struct kube_node *node, const char *key, int64_t *out_ns);
 

@@ -13,19 +13,6 @@
 
 enum { TEXT_MAX = 512, WAVE_NAMES = 16 };
 
-static const char *const event_names[DRAIN_EVENTS] = {
-	[DRAIN_EVENT_NEEDED] = "needed",   [DRAIN_EVENT_UNNEEDED] = "unneeded",
-	[DRAIN_EVENT_SELECTED] = "drain",  [DRAIN_EVENT_IN_DELETION] = "inDeletion",
-	[DRAIN_EVENT_WAVE] = "wave",	   [DRAIN_EVENT_EVICTED] = "evicted",
-	[DRAIN_EVENT_GONE] = "gone",	   [DRAIN_EVENT_KEPT] = "kept",
-	[DRAIN_EVENT_DRAINED] = "drained",
-};
-
-const char *drain_event_name(enum drain_event e)
-{
-	return event_names[e];
-}
-
 /* --- records */
 
 void drain_record_fini(struct drain_record *r)
@@ -78,16 +65,6 @@ const struct drain_record *drain_state_history(const struct drain_state *s, size
 	return s->history;
 }
 
-struct drain_record *drain_state_take_fresh(struct drain_state *s, size_t *count)
-{
-	struct drain_record *of = s->fresh;
-
-	*count = s->fresh_count;
-	s->fresh = NULL;
-	s->fresh_count = s->fresh_room = 0;
-	return of;
-}
-
 /* --- the last verdicts */
 
 void drain_history_clear(struct drain_state *s)
@@ -124,23 +101,6 @@ struct drain_told *drain_state_set_told(struct drain_state *s, const char *node,
 
 /* --- after a step */
 
-static bool event_of(enum drain_verdict v, enum drain_event *event)
-{
-	static const enum drain_event events[] = {
-		[DRAIN_NEEDED] = DRAIN_EVENT_NEEDED,
-		[DRAIN_UNNEEDED] = DRAIN_EVENT_UNNEEDED,
-		[DRAIN_SELECTED] = DRAIN_EVENT_SELECTED,
-		[DRAIN_IN_DELETION] = DRAIN_EVENT_IN_DELETION,
-		[DRAIN_KEPT] = DRAIN_EVENT_KEPT,
-		[DRAIN_DRAINED] = DRAIN_EVENT_DRAINED,
-	};
-
-	if (v == DRAIN_NOT_ASKED)
-		return false;
-	*event = events[v];
-	return true;
-}
-
 const struct drain_why *drain_decisive(const struct drain_plan_node *n)
 {
 	if (n->reason_count > 1 && n->reasons[0].code == DRAIN_BLOCKED_BY_POD)
@@ -164,12 +124,13 @@ static void note_node(struct drain_run *r, const struct drain_plan_node *n)
 {
 	const struct drain_why *why = drain_decisive(n);
 	struct drain_record record = {.time_ns = r->now_ns,
+				      .event = (enum drain_event)n->verdict,
 				      .reason = why ? why->code : DRAIN_NONE,
 				      .node = (char *)n->name};
 	struct drain_told *told = find_told(r->state, n->name);
 	struct buf text = BUF_INIT;
 
-	if (!event_of(n->verdict, &record.event)) {
+	if (n->verdict == DRAIN_NOT_ASKED) {
 		if (told)
 			told->seen = true;
 		return;
@@ -239,9 +200,14 @@ static void note_wave(struct drain_run *r)
 
 void drain_note_plan(struct drain_run *r)
 {
+	struct drain_state *s = r->state;
+
 	for (size_t i = 0; i < r->plan->node_count; i++)
 		note_node(r, &r->plan->nodes[i]);
-	forget_unseen(r->state);
+	forget_unseen(s);
 	note_wave(r);
-	r->plan->records = drain_state_take_fresh(r->state, &r->plan->record_count);
+	r->plan->records = s->fresh;
+	r->plan->record_count = s->fresh_count;
+	s->fresh = NULL;
+	s->fresh_count = s->fresh_room = 0;
 }

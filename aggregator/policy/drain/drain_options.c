@@ -8,12 +8,6 @@
 
 static const int64_t SECOND_NS = 1000000000;
 
-static const char *const gpu_labels[] = {
-	"cloud.google.com/gke-accelerator",
-	"k8s.amazonaws.com/accelerator",
-	"accelerator",
-};
-
 void drain_options_default(struct drain_options *o)
 {
 	*o = (struct drain_options){
@@ -21,9 +15,6 @@ void drain_options_default(struct drain_options *o)
 		.utilization = 0.5,
 		.gpu_utilization = 0.5,
 		.drain_unready = true,
-		.gpu_labels = gpu_labels,
-		.gpu_label_count = sizeof(gpu_labels) / sizeof(gpu_labels[0]),
-		.gpu_resource = "nvidia.com/gpu",
 		.skip_system = true,
 		.skip_local_storage = true,
 		.skip_custom_controllers = true,

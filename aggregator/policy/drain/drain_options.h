@@ -22,14 +22,11 @@ struct drain_options {
 	double utilization, gpu_utilization; /* 0.5: above it a ready node is needed */
 	bool drain_unready; /* true: nodes that are not ready may go, too */
 	bool ignore_daemon_sets, ignore_mirror; /* false: their requests count */
-	const char *const *gpu_labels; /* borrowed; labels that tell a node with GPUs */
-	size_t gpu_label_count;
-	const char *gpu_resource; /* "nvidia.com/gpu" */
 
 	/* pods */
 	bool skip_system, skip_local_storage, skip_custom_controllers; /* true: such pods stay */
 	int64_t system_timeout_ns; /* 1 h: older pods of kube-system may go without a budget */
-	int32_t min_replicas; /* 0 */
+	int64_t min_replicas; /* 0 */
 
 	/* time */
 	int64_t unneeded_ns, unready_ns; /* 10 min, 20 min */
@@ -39,8 +36,8 @@ struct drain_options {
 	uint32_t simulation_min_nodes; /* 10: so many are examined however long it takes */
 
 	/* how much at once */
-	uint32_t max_parallelism; /* 10 nodes, empty and drained */
-	uint32_t max_drain_parallelism; /* 10 of them drained; upstream 1 */
+	int64_t max_parallelism; /* 10 nodes, empty and drained */
+	int64_t max_drain_parallelism; /* 10 of them drained; upstream 1 */
 	double owner_share; /* 0.25 of an owner's pods in a wave, at least one */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "aggregator/policy/drain/drain_order.h"
+#include "aggregator/policy/drain/drain_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,75 +7,56 @@
 
 #include "shared/mem.h"
 
-/* 2: empty, 1: only pods that end by themselves, 0: pods move, or not known. */
+/* 0: empty, 1: only pods that end by themselves, 2: pods move. */
 static int class_of(const struct drain_rank *r)
 {
-	if (!r->known || r->movable > 0)
-		return 0;
-	return r->waiting > 0 ? 1 : 2;
-}
-
-struct row {
-	const double *scores;
-	size_t width;
-	const char *name; /* NULL: the number decides */
-	size_t number;
-};
-
-static int compare_rows(const void *left, const void *right)
-{
-	const struct row *a = left, *b = right;
-	int by_name;
-
-	for (size_t i = 0; i < a->width; i++)
-		if (a->scores[i] != b->scores[i])
-			return a->scores[i] > b->scores[i] ? -1 : 1;
-	by_name = a->name && b->name ? strcmp(a->name, b->name) : 0;
-	if (by_name)
-		return by_name;
-	return a->number < b->number ? -1 : a->number > b->number;
+	return r->movable ? 2 : r->waiting > 0;
 }
 
 /* NaN costs the most. */
-static double cheap(double cost)
+static int compare_costs(double a, double b)
 {
-	return isnan(cost) ? -INFINITY : -cost;
+	if (isnan(a) || isnan(b))
+		return isnan(a) - isnan(b);
+	return (a > b) - (a < b);
 }
 
-static size_t score(enum drain_variant variant, const struct drain_rank *r,
-		    double out[DRAIN_SCORES])
-{
-	size_t width = 0;
+struct ranking {
+	enum drain_variant variant;
+	const struct drain_rank *of;
+};
 
-	out[width++] = class_of(r);
-	if (variant == DRAIN_CORRECTED)
-		out[width++] = !r->bursting;
-	out[width++] = r->before;
-	if (variant == DRAIN_CORRECTED) {
-		out[width++] = r->known ? -(double)r->movable : -INFINITY;
-		out[width++] = cheap(r->cpu_milli);
-		out[width++] = cheap(r->working_set_bytes);
-	}
-	return width;
+static int compare_ranks(const void *left, const void *right, void *ranking)
+{
+	const struct ranking *r = ranking;
+	const size_t *i = left, *j = right;
+	const struct drain_rank *a = &r->of[*i], *b = &r->of[*j];
+	bool corrected = r->variant == DRAIN_CORRECTED;
+	int order = class_of(a) - class_of(b);
+
+	if (!order && corrected)
+		order = a->bursting - b->bursting;
+	if (!order)
+		order = b->before - a->before;
+	if (!order && corrected)
+		order = (a->movable > b->movable) - (a->movable < b->movable);
+	if (!order && corrected)
+		order = compare_costs(a->cpu_milli, b->cpu_milli);
+	if (!order && corrected)
+		order = compare_costs(a->working_set_bytes, b->working_set_bytes);
+	if (!order && corrected && a->node && b->node)
+		order = strcmp(a->node, b->node);
+	return order ? order : (*i > *j) - (*i < *j);
 }
 
 void drain_order(enum drain_variant variant, const struct drain_rank *ranks, size_t count,
 		 size_t *out)
 {
-	double *scores = mem_zalloc(count + 1, DRAIN_SCORES * sizeof(*scores));
-	struct row *rows = mem_zalloc(count + 1, sizeof(*rows));
+	struct ranking r = {variant, ranks};
 
-	for (size_t i = 0; i < count; i++) {
-		double *of = &scores[i * DRAIN_SCORES];
-		const char *name = variant == DRAIN_CORRECTED ? ranks[i].node : NULL;
-
-		rows[i] = (struct row){of, score(variant, &ranks[i], of), name, i};
-	}
-	qsort(rows, count, sizeof(*rows), compare_rows);
 	for (size_t i = 0; i < count; i++)
-		out[i] = rows[i].number;
-	free(rows);
-	free(scores);
+		out[i] = i;
+	qsort_r(out, count, sizeof(*out), compare_ranks, &r);
 }
 
 /* --- measurements of a node */
@@ -194,21 +175,19 @@ static double largest_hour(const float hours[PEAK_HOURS])
 }
 
 /* NaN: not measured. */
-static double used_cpu(const struct pod_stats *use)
+static double used_of(const struct pod_stats *use, bool cpu)
 {
-	const struct pod_window_stats *cpu = use ? pod_stats_longest(use->usage.cpu_milli) : NULL;
-	double now = cpu ? (double)cpu->mean + P95_SIGMAS * (double)cpu->stddev : NAN;
+	const struct pod_window_stats *w;
+	double now = NAN;
 
-	return use && use->peaks ? fmax(now, largest_hour(use->peaks->cpu_milli)) : now;
-}
-
-static double used_mem(const struct pod_stats *use)
-{
-	const struct pod_window_stats *mem =
-		use ? pod_stats_longest(use->usage.working_set_bytes) : NULL;
-	double now = mem ? (double)mem->max : NAN;
-
-	return use && use->peaks ? fmax(now, largest_hour(use->peaks->working_set_bytes)) : now;
+	if (!use)
+		return NAN;
+	w = pod_stats_longest(cpu ? use->usage.cpu_milli : use->usage.working_set_bytes);
+	if (w)
+		now = cpu ? (double)w->mean + P95_SIGMAS * (double)w->stddev : (double)w->max;
+	return use->peaks ? fmax(now, largest_hour(cpu ? use->peaks->cpu_milli
+						       : use->peaks->working_set_bytes))
+			  : now;
 }
 
 /* An unmeasured pod keeps its present requests. */
@@ -244,8 +223,8 @@ static double right_sized_share(const struct view_node *n, double headroom, bool
 
 		if (!p->pod || !kube_pod_is_active(p->pod))
 			continue;
-		cpu_used = used_cpu(p->use);
-		mem_used = used_mem(p->use);
+		cpu_used = used_of(p->use, true);
+		mem_used = used_of(p->use, false);
 		cpu_asked = kube_pod_requests(p->pod)->of[RESOURCE_CPU];
 		mem_asked = kube_pod_requests(p->pod)->of[RESOURCE_MEMORY];
 		cpu += right_size(cpu_used, headroom, cpu_asked);

@@ -40,6 +40,7 @@ struct owner {
 	const char *kind, *name; /* borrowed */
 	int64_t wanted; /* -1: not known */
 	int64_t pods, ready, taken;
+	int64_t mine; /* taken in the call at hand */
 	UT_hash_handle hh;
 };
 
@@ -169,21 +170,11 @@ bool drain_owners_left(const struct drain_owners *o, const char *uid, int64_t *l
 	return true;
 }
 
-/* Whether one more ready pod may go: beside others, or after the `mine` pods of the same call. */
-static bool has_room(const struct drain_owners *o, const struct owner *owner, int64_t mine)
+/* Whether one more ready pod may go: beside others, or after those of the same call. */
+static bool has_room(const struct drain_owners *o, const struct owner *owner)
 {
 	return owner->taken + missing_of(owner) + 1 <= allowed_of(o, wanted_of(owner)) ||
-	       (mine > 0 && owner->taken == mine);
-}
-
-static int64_t count_mine(const struct drain_owners *o, const struct owner *owner,
-			  const struct kube_pod *const *pods, const bool *mine, size_t count)
-{
-	int64_t of = 0;
-
-	for (size_t i = 0; i < count; i++)
-		of += mine[i] && find_owner(o, pods[i]) == owner;
-	return of;
+	       (owner->mine > 0 && owner->taken == owner->mine);
 }
 
 static void tell_full(const struct drain_owners *o, const struct owner *owner, int64_t together,
@@ -258,8 +249,9 @@ enum drain_reason drain_owners_take(struct drain_owners *o, const struct kube_po
 
 		if (!owner || !is_missed(pods[i]) || is_taken(o, pods[i]))
 			continue;
-		if (has_room(o, owner, count_mine(o, owner, pods, mine, i))) {
+		if (has_room(o, owner)) {
 			take(o, pods[i], owner);
+			owner->mine++;
 			mine[i] = true;
 			continue;
 		}
@@ -269,9 +261,13 @@ enum drain_reason drain_owners_take(struct drain_owners *o, const struct kube_po
 			*pod = pods[i];
 	}
 	/* Pods of an earlier call stay taken. */
-	for (size_t i = 0; i < count && reason != DRAIN_NONE; i++)
-		if (mine[i])
+	for (size_t i = 0; i < count; i++) {
+		if (!mine[i])
+			continue;
+		find_owner(o, pods[i])->mine = 0;
+		if (reason != DRAIN_NONE)
 			give(o, pods[i]);
+	}
 	free(mine);
 	return reason;
 }

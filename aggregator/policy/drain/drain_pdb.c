@@ -14,30 +14,21 @@
 #include "shared/hash.h"
 #include "shared/mem.h"
 
-/* Budgets of a namespace and a template. */
-struct match_key {
-	const struct pod_template *template;
-	const char *namespace; /* address of the first budget's text, unique by text */
-};
-
+/* Budgets that select pods of a template in a namespace. */
 struct match {
-	struct match_key key;
+	const struct pod_template *template; /* key; borrowed */
+	struct match *next; /* of the template in another namespace */
+	const char *namespace; /* borrowed from a pod */
 	uint32_t *which; /* owned */
 	size_t count;
 	UT_hash_handle hh;
 };
 
-/* A budget and a label that all of its pods have; without a key where none is known. */
-struct resident {
-	struct label label; /* borrowed */
-	uint32_t which;
-};
-
-/* Budgets of one namespace, without those that select nothing. */
-struct home {
-	const char *namespace; /* borrowed */
-	struct resident *of; /* owned; by label, those without one first; then by number */
-	size_t count, room;
+/* Budgets of a namespace that require the same label, or none by equality. */
+struct bucket {
+	char *key; /* owned */
+	uint32_t *which; /* owned */
+	size_t count;
 	UT_hash_handle hh;
 };
 
@@ -51,8 +42,7 @@ struct drain_pdbs {
 	size_t count;
 	const struct kube_pdb **budgets; /* owned array of borrowed records */
 	int64_t *remaining, *asked; /* asked: scratch of drain_pdbs_ask() */
-	uint32_t *matching; /* scratch of new_match() */
-	struct home *homes;
+	struct bucket *buckets;
 	struct match *matches;
 	struct taken *taken;
 };
@@ -71,42 +61,34 @@ static int64_t allowed_by(const struct kube_pdb *b)
 	return allowed < 0 ? 0 : allowed;
 }
 
-static void add_home(struct drain_pdbs *p, uint32_t which)
+/* label NULL: of budgets that require none. */
+static char *bucket_key(const char *namespace, const struct label *label)
 {
-	const char *namespace = p->budgets[which]->object.namespace;
-	const struct selector *selector = p->budgets[which]->selector;
-	struct resident now = {.which = which};
-	struct home *h;
+	return label ? mem_printf("%s/%s=%s", namespace, label->key, label->value)
+		     : mem_strdup(namespace);
+}
 
-	HASH_FIND_STR(p->homes, namespace, h);
-	if (!h) {
-		h = mem_zalloc(1, sizeof(*h));
-		h->namespace = namespace;
-		HASH_ADD_KEYPTR(hh, p->homes, h->namespace, strlen(h->namespace), h);
-	}
-	if (!selector)
+static void add_budget(struct drain_pdbs *p, uint32_t which)
+{
+	const struct kube_pdb *budget = p->budgets[which];
+	struct label label;
+	struct bucket *b;
+	char *key;
+
+	if (!budget->selector)
 		return;
-	h->of = mem_grow(h->of, h->count, &h->room, sizeof(*h->of));
-	selector_find_required(selector, &now.label);
-	h->of[h->count++] = now;
-}
-
-static int compare_labels(const struct label *a, const struct label *b)
-{
-	int order;
-
-	if (!a->key || !b->key)
-		return (a->key != NULL) - (b->key != NULL);
-	order = strcmp(a->key, b->key);
-	return order ? order : strcmp(a->value, b->value);
-}
-
-static int compare_residents(const void *left, const void *right)
-{
-	const struct resident *a = left, *b = right;
-	int order = compare_labels(&a->label, &b->label);
-
-	return order ? order : (a->which > b->which) - (a->which < b->which);
+	key = bucket_key(budget->object.namespace,
+			 selector_find_required(budget->selector, &label) ? &label : NULL);
+	HASH_FIND_STR(p->buckets, key, b);
+	if (b) {
+		free(key);
+	} else {
+		b = mem_zalloc(1, sizeof(*b));
+		b->key = key;
+		HASH_ADD_KEYPTR(hh, p->buckets, b->key, strlen(b->key), b);
+	}
+	b->which = array_grow(b->which, b->count, sizeof(*b->which));
+	b->which[b->count++] = which;
 }
 
 struct drain_pdbs *drain_pdbs_new(enum drain_variant variant, struct object *const *budgets,
@@ -119,58 +101,59 @@ struct drain_pdbs *drain_pdbs_new(enum drain_variant variant, struct object *con
 	p->budgets = mem_zalloc(count + 1, sizeof(struct kube_pdb *));
 	p->remaining = mem_zalloc(count + 1, sizeof(*p->remaining));
 	p->asked = mem_zalloc(count + 1, sizeof(*p->asked));
-	p->matching = mem_zalloc(count + 1, sizeof(*p->matching));
 	for (size_t i = 0; i < count; i++) {
 		p->budgets[i] = (const struct kube_pdb *)budgets[i];
 		p->remaining[i] = variant == DRAIN_UPSTREAM ? p->budgets[i]->disruptions_allowed
 							    : allowed_by(p->budgets[i]);
-		add_home(p, (uint32_t)i);
+		add_budget(p, (uint32_t)i);
 	}
-	for (struct home *h = p->homes; h; h = h->hh.next)
-		if (h->count)
-			qsort(h->of, h->count, sizeof(*h->of), compare_residents);
 	return p;
 }
 
 void drain_pdbs_free(struct drain_pdbs *p)
 {
-	struct home *h, *next_home;
+	struct bucket *b, *next_bucket;
 	struct match *m, *next_match;
 	struct taken *t, *next_taken;
 
 	if (!p)
 		return;
-	HASH_RELEASE (p->homes, h, next_home) {
-		free(h->of);
-		free(h);
+	HASH_RELEASE (p->buckets, b, next_bucket) {
+		free(b->key);
+		free(b->which);
+		free(b);
 	}
 	HASH_RELEASE (p->matches, m, next_match) {
-		free(m->which);
-		free(m);
+		for (struct match *of = m, *next; of; of = next) {
+			next = of->next;
+			free(of->which);
+			free(of);
+		}
 	}
 	HASH_RELEASE (p->taken, t, next_taken)
 		free(t);
 	free(p->budgets);
 	free(p->remaining);
 	free(p->asked);
-	free(p->matching);
 	free(p);
 }
 
-static int compare_resident(const void *label, const void *resident)
+static void match_bucket(const struct drain_pdbs *p, const struct label *label, struct match *m)
 {
-	return compare_labels(label, &((const struct resident *)resident)->label);
-}
+	char *key = bucket_key(m->namespace, label);
+	struct bucket *b;
 
-static void match_residents(const struct drain_pdbs *p, const struct home *h,
-			    const struct label *label, struct match *m)
-{
-	const struct labels *labels = &m->key.template->labels;
+	HASH_FIND_STR(p->buckets, key, b);
+	free(key);
+	for (size_t i = 0; b && i < b->count; i++) {
+		const struct kube_pdb *budget = p->budgets[b->which[i]];
 
-	for (size_t i = array_lower_bound(label, h->of, h->count, sizeof(*h->of), compare_resident);
-	     i < h->count && compare_labels(&h->of[i].label, label) == 0; i++)
-		if (selector_matches(p->budgets[h->of[i].which]->selector, labels))
-			m->which[m->count++] = h->of[i].which;
+		if (strcmp(budget->object.namespace, m->namespace) != 0 ||
+		    !selector_matches(budget->selector, &m->template->labels))
+			continue;
+		m->which = array_grow(m->which, m->count, sizeof(*m->which));
+		m->which[m->count++] = b->which[i];
+	}
 }
 
 static int compare_numbers(const void *left, const void *right)
@@ -180,40 +163,39 @@ static int compare_numbers(const void *left, const void *right)
 	return (*a > *b) - (*a < *b);
 }
 
-static struct match *new_match(struct drain_pdbs *p, const struct home *h,
-			       const struct match_key *key)
+static struct match *new_match(const struct drain_pdbs *p, const struct kube_pod *pod)
 {
-	const struct labels *labels = &key->template->labels;
-	const struct label none = {NULL, NULL};
+	const struct labels *labels = &pod->template->labels;
 	struct match *m = mem_zalloc(1, sizeof(*m));
 
-	m->key = *key;
-	m->which = p->matching;
-	match_residents(p, h, &none, m);
+	m->template = pod->template;
+	m->namespace = pod->object.namespace;
+	match_bucket(p, NULL, m);
 	for (size_t i = 0; i < labels->count; i++)
-		match_residents(p, h, &labels->of[i], m);
-	qsort(m->which, m->count, sizeof(*m->which), compare_numbers);
-	m->which = mem_zalloc(m->count + 1, sizeof(*m->which));
-	memcpy(m->which, p->matching, m->count * sizeof(*m->which));
-	HASH_ADD(hh, p->matches, key, sizeof(m->key), m);
+		match_bucket(p, &labels->of[i], m);
+	if (m->count)
+		qsort(m->which, m->count, sizeof(*m->which), compare_numbers);
 	return m;
 }
 
 size_t drain_pdbs_match(struct drain_pdbs *p, const struct kube_pod *pod, const uint32_t **which)
 {
-	struct match_key key;
-	struct match *m;
-	struct home *h;
+	struct match *first, *m;
 
-	HASH_FIND_STR(p->homes, pod->object.namespace, h);
-	if (!h)
+	if (!p->count)
 		return 0;
-	memset(&key, 0, sizeof(key));
-	key.template = pod->template;
-	key.namespace = h->namespace;
-	HASH_FIND(hh, p->matches, &key, sizeof(key), m);
-	if (!m)
-		m = new_match(p, h, &key);
+	HASH_FIND_PTR(p->matches, &pod->template, first);
+	for (m = first; m && strcmp(m->namespace, pod->object.namespace) != 0;)
+		m = m->next;
+	if (!m) {
+		m = new_match(p, pod);
+		if (first) {
+			m->next = first->next;
+			first->next = m;
+		} else {
+			HASH_ADD_PTR(p->matches, template, m);
+		}
+	}
 	*which = m->which;
 	return m->count;
 }
@@ -245,17 +227,13 @@ static bool is_ignored(const struct kube_pod *pod)
 	       pod->phase == POD_FAILED;
 }
 
-static bool is_free(const struct kube_pdb *b, const struct kube_pod *pod)
-{
-	if (pod->ready || b->stale)
-		return false;
-	return b->frees_unhealthy ||
-	       (b->desired_healthy > 0 && b->current_healthy >= b->desired_healthy);
-}
-
 static bool costs(const struct drain_pdbs *p, const struct kube_pod *pod, uint32_t which)
 {
-	return p->variant == DRAIN_UPSTREAM || !is_free(p->budgets[which], pod);
+	const struct kube_pdb *b = p->budgets[which];
+
+	return p->variant == DRAIN_UPSTREAM || pod->ready || b->stale ||
+	       !(b->frees_unhealthy ||
+		 (b->desired_healthy > 0 && b->current_healthy >= b->desired_healthy));
 }
 
 static bool is_asked(const struct drain_pdbs *p, const struct kube_pod *pod)
@@ -265,38 +243,33 @@ static bool is_asked(const struct drain_pdbs *p, const struct kube_pod *pod)
 
 /* --- asking */
 
-/* Refuses the pod, or lets it wait, if the budget does not allow all asked so far. */
-static void weigh(const struct drain_pdbs *p, const struct kube_pod *pod, uint32_t which,
-		  struct drain_pdb_verdict *v)
+static void refuse(const struct drain_pdbs *p, const struct kube_pod *pod, uint32_t which,
+		   enum drain_reason reason, struct drain_pdb_verdict *v)
 {
-	if (p->remaining[which] >= p->asked[which] || v->reason != DRAIN_NONE)
-		return;
-	if (p->remaining[which] < 1)
-		v->reason = DRAIN_NOT_ENOUGH_PDB;
-	v->in_parallel = false;
-	v->pod = pod;
-	v->budget = p->budgets[which];
-	v->remaining = p->remaining[which];
+	*v = (struct drain_pdb_verdict){
+		.reason = reason,
+		.pod = pod,
+		.budget = p->budgets[which],
+		.remaining = p->remaining[which],
+	};
 }
 
+/* Refuses the pod, or lets it wait, if a budget does not allow all asked so far. */
 static void ask_pod(struct drain_pdbs *p, const struct kube_pod *pod, struct drain_pdb_verdict *v)
 {
 	const uint32_t *which;
 	size_t count = drain_pdbs_match(p, pod, &which);
 
 	if (count > 1 && p->variant == DRAIN_CORRECTED) {
-		v->reason = DRAIN_SEVERAL_PDBS;
-		v->in_parallel = false;
-		v->pod = pod;
-		v->budget = p->budgets[which[1]];
-		v->remaining = p->remaining[which[1]];
+		refuse(p, pod, which[1], DRAIN_SEVERAL_PDBS, v);
 		return;
 	}
 	for (size_t i = 0; i < count; i++) {
-		if (!costs(p, pod, which[i]))
-			continue;
-		p->asked[which[i]]++;
-		weigh(p, pod, which[i], v);
+		int64_t left = p->remaining[which[i]];
+
+		if (costs(p, pod, which[i]) && left < ++p->asked[which[i]] &&
+		    v->reason == DRAIN_NONE)
+			refuse(p, pod, which[i], left < 1 ? DRAIN_NOT_ENOUGH_PDB : DRAIN_NONE, v);
 	}
 }
 
@@ -332,46 +305,33 @@ static void charge(struct drain_pdbs *p, const struct kube_pod *pod, int64_t by)
 			p->remaining[which[i]] -= by;
 }
 
-static void take_once(struct drain_pdbs *p, const struct kube_pod *pod)
-{
-	struct taken *t;
-
-	if (!is_asked(p, pod))
-		return;
-	t = mem_zalloc(1, sizeof(*t));
-	t->pod = pod;
-	HASH_ADD_PTR(p->taken, pod, t);
-	charge(p, pod, 1);
-}
-
 void drain_pdbs_take(struct drain_pdbs *p, const struct kube_pod *const *pods, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (p->variant == DRAIN_UPSTREAM)
-			charge(p, pods[i], 1);
-		else
-			take_once(p, pods[i]);
+		struct taken *t;
+
+		if (!is_asked(p, pods[i]))
+			continue;
+		if (p->variant == DRAIN_CORRECTED) {
+			t = mem_zalloc(1, sizeof(*t));
+			t->pod = pods[i];
+			HASH_ADD_PTR(p->taken, pod, t);
+		}
+		charge(p, pods[i], 1);
 	}
-}
-
-static void give_once(struct drain_pdbs *p, const struct kube_pod *pod)
-{
-	struct taken *t = find_taken(p, pod);
-
-	if (!t)
-		return;
-	HASH_DEL(p->taken, t);
-	free(t);
-	charge(p, pod, -1);
 }
 
 void drain_pdbs_give(struct drain_pdbs *p, const struct kube_pod *const *pods, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (p->variant == DRAIN_UPSTREAM)
-			charge(p, pods[i], -1);
-		else
-			give_once(p, pods[i]);
+		struct taken *t = find_taken(p, pods[i]);
+
+		if (!t && p->variant == DRAIN_CORRECTED)
+			continue;
+		if (t)
+			HASH_DEL(p->taken, t);
+		free(t);
+		charge(p, pods[i], -1);
 	}
 }
 

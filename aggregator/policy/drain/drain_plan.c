@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "aggregator/policy/arith.h"
-#include "aggregator/policy/drain/drain_order.h"
 #include "aggregator/policy/drain/drain_internal.h"
 #include "shared/array.h"
 #include "shared/mem.h"
@@ -37,40 +36,43 @@ void drain_config_upstream(struct drain_config *c)
 	c->robust_orders = 0;
 }
 
-const char *drain_verdict_name(enum drain_verdict v)
+const char *drain_event_name(enum drain_event e)
 {
-	static const char *const names[] = {
+	static const char *const names[DRAIN_EVENTS] = {
 		[DRAIN_NEEDED] = "needed",	    [DRAIN_NOT_ASKED] = "notExamined",
 		[DRAIN_UNNEEDED] = "unneeded",	    [DRAIN_SELECTED] = "drain",
 		[DRAIN_IN_DELETION] = "inDeletion", [DRAIN_KEPT] = "kept",
-		[DRAIN_DRAINED] = "drained",
+		[DRAIN_DRAINED] = "drained",	    [DRAIN_EVENT_WAVE] = "wave",
+		[DRAIN_EVENT_EVICTED] = "evicted",  [DRAIN_EVENT_GONE] = "gone",
 	};
 
-	return names[v];
+	return names[e];
+}
+
+const char *drain_verdict_name(enum drain_verdict v)
+{
+	return drain_event_name((enum drain_event)v);
 }
 
 /* --- reasons */
 
-static struct drain_why *add_why(struct drain_plan_node *n, enum drain_reason code, char *text)
-{
-	struct drain_why *w;
-
-	n->reasons = mem_realloc(n->reasons, (n->reason_count + 1) * sizeof(*n->reasons));
-	w = &n->reasons[n->reason_count++];
-	*w = (struct drain_why){.code = code, .text = text, .unblock = drain_reason_unblock(code)};
-	return w;
-}
-
 struct drain_why *drain_add_reason(struct drain_case *c, enum drain_reason code, const char *format,
 				   ...)
 {
+	struct drain_plan_node *n = c->out;
+	struct drain_why *w;
 	char text[1024];
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	return add_why(c->out, code, mem_strdup(text));
+	n->reasons = mem_realloc(n->reasons, (n->reason_count + 1) * sizeof(*n->reasons));
+	w = &n->reasons[n->reason_count++];
+	*w = (struct drain_why){.code = code,
+				.text = mem_strdup(text),
+				.unblock = drain_reason_unblock(code)};
+	return w;
 }
 
 void drain_add_number(struct drain_why *w, const char *name, double value)
@@ -88,104 +90,30 @@ void drain_forget_reasons(struct drain_plan_node *n)
 	n->reason_count = 0;
 }
 
-/* --- nodes of the plan: those of the view and unknown names of the request */
-
-static char *keep_name(struct drain_plan *p, const char *name)
-{
-	p->names = mem_realloc(p->names, (p->name_count + 1) * sizeof(char *));
-	return p->names[p->name_count++] = mem_strdup(name);
-}
-
-/* Names that the view does not have, sorted, each once. */
-static size_t find_unknown(const struct drain_input *in, const char **out)
-{
-	size_t count = 0, kept = 0;
-
-	for (size_t i = 0; i < in->candidate_count; i++)
-		if (!view_find(in->view, in->candidates[i]))
-			out[count++] = in->candidates[i];
-	if (count)
-		qsort(out, count, sizeof(*out), array_compare_text);
-	for (size_t i = 0; i < count; i++)
-		if (kept == 0 || strcmp(out[kept - 1], out[i]) != 0)
-			out[kept++] = out[i];
-	return kept;
-}
-
-static void add_unknown(struct drain_plan *p, const char *name)
-{
-	struct drain_plan_node *n = &p->nodes[p->node_count++];
-
-	n->name = keep_name(p, name);
-	n->verdict = DRAIN_NEEDED;
-	add_why(n, DRAIN_NO_NODE_INFO, mem_strdup("nobody knows a node of that name"));
-}
-
-static void add_nodes(struct drain_run *r)
-{
-	const struct view *v = r->in->view;
-	struct drain_plan *p = r->plan;
-	const char **unknown = mem_zalloc(r->in->candidate_count + 1, sizeof(*unknown));
-	size_t unknowns = find_unknown(r->in, unknown), at = 0;
-
-	p->nodes = mem_zalloc(v->node_count + unknowns + 1, sizeof(*p->nodes));
-	for (size_t i = 0; i < v->node_count; i++) {
-		while (at < unknowns && strcmp(unknown[at], v->nodes[i]->name) < 0)
-			add_unknown(p, unknown[at++]);
-		r->cases[i].out = &p->nodes[p->node_count++];
-		r->cases[i].out->name = v->nodes[i]->name;
-	}
-	while (at < unknowns)
-		add_unknown(p, unknown[at++]);
-	free(unknown);
-}
-
 /* --- reading the view */
-
-static void read_pods(struct drain_run *r)
-{
-	const struct view *v = r->in->view;
-	size_t total = 0;
-
-	for (size_t i = 0; i < v->node_count; i++)
-		total += v->nodes[i]->pod_count;
-	r->pods = mem_zalloc(total + 1, sizeof(struct kube_pod *));
-	total = 0;
-	for (size_t i = 0; i < v->node_count; i++) {
-		struct drain_case *c = &r->cases[i];
-
-		c->pods = &r->pods[total];
-		for (size_t j = 0; j < v->nodes[i]->pod_count; j++)
-			if (v->nodes[i]->pods[j].pod)
-				c->pods[c->pod_count++] = v->nodes[i]->pods[j].pod;
-		total += c->pod_count;
-		c->drained =
-			r->corrected && c->node && drain_is_drained(c->node, c->pods, c->pod_count);
-		c->in_deletion &= !c->drained;
-	}
-}
 
 static void read_cases(struct drain_run *r)
 {
-	const struct view *v = r->in->view;
-
 	for (size_t i = 0; i < r->count; i++) {
 		struct drain_case *c = &r->cases[i];
+		const struct model_node *model;
 
-		c->view = v->nodes[i];
-		c->node = v->nodes[i]->model ? v->nodes[i]->model->node : NULL;
-		c->asked = !r->in->candidates;
-		c->in_deletion = c->node && drain_is_in_deletion(r->config->rules.variant, c->node,
-								 r->now_ns, NULL);
+		c->view = r->in->view->nodes[i];
+		c->out = &r->plan->nodes[i];
+		c->out->name = c->view->name;
 		r->measured |= drain_is_measured(c->view, r->now_ns);
+		model = c->view->model;
+		if (!model)
+			continue;
+		c->node = model->node;
+		c->pods = (const struct kube_pod *const *)model->pods;
+		c->pod_count = model->pod_count;
+		c->drained =
+			r->corrected && c->node && drain_is_drained(c->node, c->pods, c->pod_count);
+		c->in_deletion =
+			c->node && !c->drained &&
+			drain_is_in_deletion(r->config->rules.variant, c->node, r->now_ns, NULL);
 	}
-	for (size_t i = 0; i < r->in->candidate_count; i++) {
-		place_node n = place_find_node(r->place, r->in->candidates[i]);
-
-		if (n != PLACE_NONE)
-			r->cases[n].asked = true;
-	}
-	read_pods(r);
 }
 
 static const char *group_of(const struct drain_run *r, const struct drain_case *c)
@@ -200,22 +128,20 @@ static void read_groups(struct drain_run *r)
 {
 	struct drain_floor sums = {0, 0, 0};
 
-	drain_groups_init(&r->groups, r->config->groups, r->config->group_count);
+	drain_groups_init(&r->plan->groups, r->config->groups, r->config->group_count);
 	for (size_t i = 0; i < r->count; i++)
 		if (group_of(r, &r->cases[i]))
-			drain_groups_add(&r->groups, group_of(r, &r->cases[i]));
-	for (size_t i = 0; i < r->groups.count; i++)
-		keep_name(r->plan, r->groups.of[i].name);
+			drain_groups_add(&r->plan->groups, group_of(r, &r->cases[i]));
 	for (size_t i = 0; i < r->count; i++) {
 		struct drain_case *c = &r->cases[i];
 		const char *name = group_of(r, c);
 
-		c->group = name ? drain_groups_find(&r->groups, name) : DRAIN_NO_GROUP;
+		c->group = name ? drain_groups_find(&r->plan->groups, name) : DRAIN_NO_GROUP;
 		if (c->group != DRAIN_NO_GROUP) {
-			drain_groups_count(&r->groups, c->group, c->in_deletion || c->drained);
-			c->out->group =
-				r->plan->names[r->plan->name_count - r->groups.count + c->group];
-			c->out->atomic = r->groups.of[c->group].atomic;
+			drain_groups_count(&r->plan->groups, c->group,
+					   c->in_deletion || c->drained);
+			c->out->group = r->plan->groups.of[c->group].name;
+			c->out->atomic = r->plan->groups.of[c->group].atomic;
 		}
 		if (!c->node || c->in_deletion || c->drained)
 			continue;
@@ -223,7 +149,7 @@ static void read_groups(struct drain_run *r)
 		sums.cpu_milli = add_saturating(sums.cpu_milli, c->view->cpu_capacity_milli);
 		sums.mem_bytes = add_saturating(sums.mem_bytes, c->view->mem_capacity_bytes);
 	}
-	drain_groups_set_floor(&r->groups, &sums, &r->config->cluster_min);
+	drain_groups_set_floor(&r->plan->groups, &sums, &r->config->cluster_min);
 }
 
 static void read_rules(struct drain_run *r)
@@ -232,8 +158,9 @@ static void read_rules(struct drain_run *r)
 	const struct object_table *budgets =
 		cluster ? cluster->tables[OBJECT_POD_DISRUPTION_BUDGET] : NULL;
 
+	r->budget_count = budgets ? budgets->count : 0;
 	r->pdbs = drain_pdbs_new(r->config->rules.variant, budgets ? budgets->of : NULL,
-				 budgets ? budgets->count : 0);
+				 r->budget_count);
 	r->rules = (struct drain_context){
 		.options = &r->config->rules,
 		.now_ns = r->now_ns,
@@ -247,26 +174,18 @@ static void read_rules(struct drain_run *r)
 /* Budgets before the candidates; nodes in deletion have reserved theirs. */
 static void note_budgets(struct drain_run *r)
 {
-	const struct cluster *cluster = r->in->view->cluster;
-	size_t count = cluster ? cluster->tables[OBJECT_POD_DISRUPTION_BUDGET]->count : 0;
-
-	r->allowed_by = mem_zalloc(count + 1, sizeof(*r->allowed_by));
-	for (size_t i = 0; i < count; i++)
+	r->allowed_by = mem_zalloc(r->budget_count + 1, sizeof(*r->allowed_by));
+	for (size_t i = 0; i < r->budget_count; i++)
 		r->allowed_by[i] = drain_pdbs_remaining(r->pdbs, (uint32_t)i);
 }
 
 /* --- candidates */
 
 /* corrected: only for failed simulations, as rules and budgets are cheap to check again. */
-static void remember_failure(struct drain_run *r, struct drain_case *c, int64_t until_ns)
+static void remember_failure(struct drain_run *r, struct drain_case *c)
 {
-	const struct drain_why *w = &c->out->reasons[0];
-	struct drain_why details = *w;
-
-	details.text = NULL;
-	details.pod = NULL;
-	drain_unremovable_add(r->failed, c->view->name, w->code, w->text, until_ns);
-	drain_unremovable_tell(r->failed, c->view->name, &details, sizeof(details));
+	drain_unremovable_add(r->failed, c->view->name, &c->out->reasons[0],
+			      r->now_ns + r->config->rules.recheck_ns);
 }
 
 /* Restores the numbers and counts of the earlier reason. */
@@ -274,13 +193,12 @@ static void recall_failure(const struct drain_run *r, const struct drain_case *c
 			   struct drain_why *w)
 {
 	const struct drain_failure *f = drain_unremovable_recent(r->failed, c->view->name);
-	struct drain_why now = *w;
+	char *text = w->text;
 
-	if (!f || !f->details)
+	if (f->why.code != w->code)
 		return;
-	*w = *(const struct drain_why *)f->details;
-	w->code = now.code;
-	w->text = now.text;
+	*w = f->why;
+	w->text = text;
 }
 
 static void sort_pods(struct drain_run *r, struct drain_case *c)
@@ -342,7 +260,6 @@ static struct drain_rank rank_of(const struct drain_run *r, const struct drain_c
 {
 	struct drain_rank rank = {
 		.node = c->view->name,
-		.known = true,
 		.movable = c->sorted.move_count + c->sorted.blocking_count,
 		.waiting = c->sorted.wait_count,
 		.before = drain_timers_find(&r->state->timers, c->view->name) != NULL,
@@ -361,23 +278,18 @@ static size_t *order_candidates(struct drain_run *r, size_t *count)
 
 	*count = 0;
 	for (size_t i = 0; i < r->count; i++) {
-		if (!r->cases[i].asked || !judge(r, &r->cases[i]))
+		if (!judge(r, &r->cases[i]))
 			continue;
 		sort_pods(r, &r->cases[i]);
 		ranks[*count] = rank_of(r, &r->cases[i]);
 		eligible[(*count)++] = i;
 	}
-	if (!r->config->by_name) {
-		drain_order(r->config->rules.variant, ranks, *count, order);
-		for (size_t i = 0; i < *count; i++)
-			order[i] = eligible[order[i]];
-		free(eligible);
-		eligible = order;
-	} else {
-		free(order);
-	}
+	drain_order(r->config->rules.variant, ranks, *count, order);
+	for (size_t i = 0; i < *count; i++)
+		order[i] = eligible[r->config->by_name ? i : order[i]];
+	free(eligible);
 	free(ranks);
-	return eligible;
+	return order;
 }
 
 /* --- simulation */
@@ -385,14 +297,13 @@ static size_t *order_candidates(struct drain_run *r, size_t *count)
 static void explain_pod(struct drain_case *c, const struct kube_pod *pod, size_t others)
 {
 	char more[64] = "";
-	struct drain_why *w;
 
 	if (others)
 		snprintf(more, sizeof(more), ", and so must %zu %s of the node", others,
 			 drain_plural((int64_t)others, "other", "others"));
-	w = drain_add_reason(c, DRAIN_BLOCKED_BY_POD, "pod %s/%s must stay%s",
-			     pod->object.namespace, pod->object.name, more);
-	w->pod = pod;
+	drain_add_reason(c, DRAIN_BLOCKED_BY_POD, "pod %s/%s must stay%s", pod->object.namespace,
+			 pod->object.name, more)
+		->pod = pod;
 }
 
 void drain_explain_stay(struct drain_case *c, const struct kube_pod *pod, enum drain_reason code,
@@ -448,7 +359,6 @@ static void accept(struct drain_run *r, struct drain_case *c, const struct drain
 
 static void simulate(struct drain_run *r, struct drain_case *c)
 {
-	int64_t until_ns = r->now_ns + r->config->rules.recheck_ns;
 	struct drain_trial t;
 	bool all_leave;
 
@@ -459,7 +369,7 @@ static void simulate(struct drain_run *r, struct drain_case *c)
 	if (c->sorted.blocking) {
 		explain_blocked(c);
 		if (!r->corrected)
-			remember_failure(r, c, until_ns);
+			remember_failure(r, c);
 		return;
 	}
 	all_leave = drain_gangs_close(r, c);
@@ -468,7 +378,7 @@ static void simulate(struct drain_run *r, struct drain_case *c)
 		return;
 	if (!ask_budgets(r, c)) {
 		if (!r->corrected)
-			remember_failure(r, c, until_ns);
+			remember_failure(r, c);
 		return;
 	}
 	drain_try_node(r, c, NULL, &t);
@@ -478,7 +388,7 @@ static void simulate(struct drain_run *r, struct drain_case *c)
 	}
 	drain_explain_trial(c, &t);
 	drain_gangs_explain(c);
-	remember_failure(r, c, until_ns);
+	remember_failure(r, c);
 	free(t.placed.items);
 }
 
@@ -503,13 +413,12 @@ static int64_t limit_of(const struct drain_run *r)
 
 static bool is_atomic(const struct drain_run *r, const struct drain_case *c)
 {
-	return c->group != DRAIN_NO_GROUP && r->groups.of[c->group].atomic;
+	return c->group != DRAIN_NO_GROUP && r->plan->groups.of[c->group].atomic;
 }
 
-/* Time is up, and some nodes were examined: even a slow step makes progress. */
-static bool is_late(const struct drain_run *r)
+bool drain_is_late(const struct drain_run *r, size_t simulated)
 {
-	return r->in->out_of_time && r->plan->examined >= r->config->rules.simulation_min_nodes &&
+	return r->in->out_of_time && simulated >= r->config->rules.simulation_min_nodes &&
 	       r->in->out_of_time(r->in->context);
 }
 
@@ -530,7 +439,7 @@ static void simulate_all(struct drain_run *r, const size_t *order, size_t count)
 		struct drain_case *c = &r->cases[order[i]];
 		size_t before = r->set_count;
 
-		over = over || found >= limit || is_late(r);
+		over = over || found >= limit || drain_is_late(r, r->plan->examined);
 		if (over) {
 			leave_out(r, c);
 			continue;
@@ -559,7 +468,7 @@ static void refuse_all(struct drain_run *r, const size_t *order, size_t count)
 
 static enum drain_seen seen_of(const struct drain_case *c)
 {
-	if (!c->asked || c->out->verdict == DRAIN_NOT_ASKED)
+	if (c->out->verdict == DRAIN_NOT_ASKED)
 		return DRAIN_NOT_SEEN;
 	if (c->in_deletion)
 		return DRAIN_SEEN_DELETED;
@@ -604,7 +513,7 @@ static void keep_hints(struct drain_run *r)
 	struct drain_hint *old = r->state->hints, *h;
 
 	r->state->hints = NULL;
-	for (h = r->plan->complete && !r->in->candidates ? NULL : old; h; h = h->hh.next)
+	for (h = r->plan->complete ? NULL : old; h; h = h->hh.next)
 		drain_state_set_hint(r->state, h->uid, h->node);
 	drain_hints_free(&old);
 	for (size_t i = 0; i < r->set_count; i++) {
@@ -621,17 +530,6 @@ static void keep_hints(struct drain_run *r)
 }
 
 /* --- the step */
-
-static void forget_failures(struct drain_run *r)
-{
-	const char **names = mem_zalloc(r->count + 1, sizeof(*names));
-
-	for (size_t i = 0; i < r->count; i++)
-		names[i] = r->cases[i].view->name;
-	r->failed->variant = r->config->rules.variant;
-	drain_unremovable_update(r->failed, names, r->count, r->now_ns);
-	free(names);
-}
 
 static void open_run(struct drain_run *r, struct drain_state *s, const struct drain_input *in,
 		     const struct drain_config *c)
@@ -656,15 +554,16 @@ static void open_run(struct drain_run *r, struct drain_state *s, const struct dr
 	p->owner_share = c->rules.owner_share;
 	p->shared = place_use_is_shared(in->place);
 	p->complete = true;
+	p->node_count = r->count;
+	p->nodes = mem_zalloc(r->count + 1, sizeof(*p->nodes));
 	r->cases = mem_zalloc(r->count + 1, sizeof(*r->cases));
 	r->set = mem_zalloc(r->count + 1, sizeof(*r->set));
 	drain_state_see(s, in, &c->rules);
 	p->evictions = s->eviction_count;
-	add_nodes(r);
 	read_cases(r);
 	read_groups(r);
 	read_rules(r);
-	forget_failures(r);
+	drain_unremovable_update(r->failed, c->rules.variant, p->nodes, p->node_count, r->now_ns);
 }
 
 static void close_run(struct drain_run *r)
@@ -676,11 +575,13 @@ static void close_run(struct drain_run *r)
 		buf_fini(&r->cases[i].falls);
 	}
 	free(r->cases);
-	free(r->pods);
 	free(r->set);
+	free(r->stays);
+	for (size_t i = 0; i < r->pick_count; i++)
+		free(r->picks[i].placed.items);
+	free(r->picks);
 	free(r->extra);
 	free(r->slack);
-	drain_groups_fini(&r->groups);
 	drain_pdbs_free(r->pdbs);
 	free(r->allowed_by);
 	drain_owners_free(r->owners);
@@ -698,16 +599,6 @@ static void close_nodes(struct drain_run *r)
 		if (c->node && !c->in_deletion &&
 		    (!c->node->ready || drain_hides_pod(r->in->view->cluster, c->view->name, &why)))
 			place_remove_node(r->place, n);
-	}
-}
-
-static void mark_not_asked(struct drain_run *r)
-{
-	for (size_t i = 0; i < r->count; i++) {
-		if (r->cases[i].asked)
-			continue;
-		r->cases[i].out->verdict = DRAIN_NOT_ASKED;
-		drain_add_reason(&r->cases[i], DRAIN_NOT_EXAMINED, "nobody asked about it");
 	}
 }
 
@@ -730,7 +621,6 @@ struct drain_plan *drain_step(struct drain_state *s, const struct drain_input *i
 	else
 		refuse_all(&r, order, count);
 	free(order);
-	mark_not_asked(&r);
 	r.plan->unneeded = r.set_count;
 	run_timers(&r);
 	keep_hints(&r);

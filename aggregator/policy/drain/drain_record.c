@@ -31,16 +31,15 @@ void drain_record_moves(struct drain_run *r, struct drain_case *c,
 
 /* --- destinations, by name */
 
-static void record_destinations(struct drain_run *r, const struct drain_part *parts, size_t count,
-				place_mark before)
+static void record_destinations(struct drain_run *r)
 {
 	struct drain_wave *w = &r->plan->wave;
 	size_t *pods = mem_zalloc(r->count + 1, sizeof(*pods));
 	size_t at = 0;
 
-	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; j < parts[i].placed.own_count; j++) {
-			const struct drain_item *item = &parts[i].placed.items[j];
+	for (size_t i = 0; i < r->pick_count; i++)
+		for (size_t j = 0; j < r->picks[i].placed.own_count; j++) {
+			const struct drain_item *item = &r->picks[i].placed.items[j];
 
 			if (drain_is_deleted(place_pod_record(r->place, item->pod))) {
 				place_take(r->place, item->pod);
@@ -60,8 +59,8 @@ static void record_destinations(struct drain_run *r, const struct drain_part *pa
 		d->predicted = place_predict(r->place, n, PLACE_NONE, &d->after);
 		at++;
 	}
-	if (count)
-		place_revert(r->place, before);
+	if (r->pick_count)
+		place_revert(r->place, r->picks[0].mark);
 	at = 0;
 	for (place_node n = 0; n < r->count; n++)
 		if (pods[n])
@@ -71,66 +70,34 @@ static void record_destinations(struct drain_run *r, const struct drain_part *pa
 
 /* --- costs */
 
+/* Disruptions of an owner. */
 struct cost {
 	UT_hash_handle hh;
-	const void *key; /* the budget, or the owner's uid of the first pod */
-	uint32_t which; /* budget */
-	int64_t used; /* pods that count for an owner: they are ready */
+	const char *uid; /* key */
+	int64_t used; /* by pods that count: they are ready */
 	struct drain_cost of;
 };
 
-static struct cost *find_cost(struct cost **costs, const char *key)
-{
-	struct cost *c;
-
-	HASH_FIND_STR(*costs, key, c);
-	if (c)
-		return c;
-	c = mem_zalloc(1, sizeof(*c));
-	c->key = key;
-	HASH_ADD_KEYPTR(hh, *costs, key, strlen(key), c);
-	return c;
-}
-
-static struct cost *find_budget_cost(struct cost **costs, const struct kube_pdb *budget)
-{
-	struct cost *c;
-
-	HASH_FIND_PTR(*costs, &budget, c);
-	if (c)
-		return c;
-	c = mem_zalloc(1, sizeof(*c));
-	c->key = budget;
-	c->of.budget = budget;
-	c->of.namespace = budget->object.namespace;
-	c->of.kind = object_kind_name(OBJECT_POD_DISRUPTION_BUDGET);
-	c->of.name = budget->object.name;
-	HASH_ADD_PTR(*costs, key, c);
-	return c;
-}
-
-static void count_pod(struct drain_run *r, const struct kube_pod *pod, struct cost **budgets,
-		      struct cost **owners)
+static void count_for_owner(const struct kube_pod *pod, struct cost **owners)
 {
 	const struct owner_ref *ref = &pod->template->owner;
-	const uint32_t *which;
-	size_t count = drain_pdbs_match(r->pdbs, pod, &which);
 	struct cost *c;
 
-	for (size_t i = 0; i < count; i++) {
-		c = find_budget_cost(budgets, drain_pdbs_at(r->pdbs, which[i]));
-		c->of.pods++;
-		c->of.allowed = r->allowed_by[which[i]];
-		c->which = which[i];
-	}
 	if (!*ref->uid)
 		return;
-	c = find_cost(owners, ref->uid);
-	c->of.pods++;
+	HASH_FIND_STR(*owners, ref->uid, c);
+	if (!c) {
+		c = mem_zalloc(1, sizeof(*c));
+		c->uid = ref->uid;
+		HASH_ADD_KEYPTR(hh, *owners, c->uid, strlen(c->uid), c);
+	}
 	c->used += pod->ready && pod->deletion_ns == 0;
-	c->of.namespace = pod->object.namespace;
-	c->of.kind = ref->kind;
-	c->of.name = ref->name;
+	c->of = (struct drain_cost){
+		.namespace = pod->object.namespace,
+		.kind = ref->kind,
+		.name = ref->name,
+		.pods = c->of.pods + 1,
+	};
 }
 
 static int compare_costs(const void *left, const void *right)
@@ -149,22 +116,31 @@ static int compare_costs(const void *left, const void *right)
  * The wave took its disruptions: pods that are not ready or in deletion use none. upstream counts
  * each pod, and all candidates took theirs.
  */
-static void weigh_budget(const struct drain_run *r, struct cost *c)
+static struct drain_cost cost_of_budget(const struct drain_run *r, uint32_t which, size_t pods)
 {
-	int64_t used = (int64_t)c->of.pods;
+	const struct kube_pdb *budget = drain_pdbs_at(r->pdbs, which);
+	int64_t allowed = r->allowed_by[which], used = (int64_t)pods;
 
 	if (r->corrected)
-		used = c->of.allowed - drain_pdbs_remaining(r->pdbs, c->which);
-	c->of.limited = true;
-	c->of.left = used < c->of.allowed ? c->of.allowed - used : 0;
-	c->of.one_after_the_other = used > c->of.allowed;
+		used = allowed - drain_pdbs_remaining(r->pdbs, which);
+	return (struct drain_cost){
+		.budget = budget,
+		.namespace = budget->object.namespace,
+		.kind = object_kind_name(OBJECT_POD_DISRUPTION_BUDGET),
+		.name = budget->object.name,
+		.pods = pods,
+		.limited = true,
+		.allowed = allowed,
+		.left = used < allowed ? allowed - used : 0,
+		.one_after_the_other = used > allowed,
+	};
 }
 
 static void weigh_owner(const struct drain_run *r, struct cost *c)
 {
 	int64_t left;
 
-	c->of.limited = r->owners && drain_owners_left(r->owners, c->key, &left);
+	c->of.limited = r->owners && drain_owners_left(r->owners, c->uid, &left);
 	if (!c->of.limited)
 		return;
 	c->of.left = left > 0 ? left : 0;
@@ -172,43 +148,35 @@ static void weigh_owner(const struct drain_run *r, struct cost *c)
 	c->of.one_after_the_other = c->used > c->of.allowed;
 }
 
-static void add_costs(const struct drain_run *r, struct drain_wave *w, struct cost *costs)
-{
-	for (struct cost *c = costs; c; c = c->hh.next) {
-		if (c->of.budget)
-			weigh_budget(r, c);
-		else
-			weigh_owner(r, c);
-		w->costs[w->cost_count++] = c->of;
-	}
-}
-
-static void free_costs(struct cost *costs)
-{
-	struct cost *c, *next;
-
-	HASH_RELEASE (costs, c, next)
-		free(c);
-}
-
-static void record_costs(struct drain_run *r, const struct drain_part *parts, size_t count)
+static void record_costs(struct drain_run *r)
 {
 	struct drain_wave *w = &r->plan->wave;
-	struct cost *budgets = NULL, *owners = NULL;
+	size_t *pods = mem_zalloc(r->budget_count + 1, sizeof(*pods)), matches;
+	struct cost *owners = NULL, *owner, *next;
+	const uint32_t *which;
 
-	for (size_t i = 0; i < count; i++) {
-		const struct drain_case *c = &r->cases[parts[i].node];
+	for (size_t i = 0; i < r->pick_count; i++) {
+		const struct drain_case *c = &r->cases[r->picks[i].node];
 
-		for (size_t j = 0; j < c->leave_count; j++)
-			count_pod(r, c->leave[j], &budgets, &owners);
+		for (size_t j = 0; j < c->leave_count; j++) {
+			matches = drain_pdbs_match(r->pdbs, c->leave[j], &which);
+			for (size_t k = 0; k < matches; k++)
+				pods[which[k]]++;
+			count_for_owner(c->leave[j], &owners);
+		}
 	}
-	w->costs = mem_zalloc(HASH_COUNT(budgets) + HASH_COUNT(owners) + 1, sizeof(*w->costs));
-	add_costs(r, w, budgets);
-	add_costs(r, w, owners);
+	w->costs = mem_zalloc(r->budget_count + HASH_COUNT(owners) + 1, sizeof(*w->costs));
+	for (uint32_t i = 0; i < r->budget_count; i++)
+		if (pods[i])
+			w->costs[w->cost_count++] = cost_of_budget(r, i, pods[i]);
+	HASH_RELEASE (owners, owner, next) {
+		weigh_owner(r, owner);
+		w->costs[w->cost_count++] = owner->of;
+		free(owner);
+	}
 	if (w->cost_count)
 		qsort(w->costs, w->cost_count, sizeof(*w->costs), compare_costs);
-	free_costs(budgets);
-	free_costs(owners);
+	free(pods);
 }
 
 /* --- steps */
@@ -263,25 +231,24 @@ static void record_steps(struct drain_run *r, struct drain_plan_node *n)
 			n->moves[i].step = last;
 }
 
-void drain_record_wave(struct drain_run *r, const struct drain_part *parts, size_t count,
-		       place_mark before)
+void drain_record_wave(struct drain_run *r)
 {
 	struct drain_wave *w = &r->plan->wave;
 
-	w->nodes = mem_zalloc(count + 1, sizeof(struct drain_plan_node *));
-	for (size_t i = 0; i < count; i++) {
-		struct drain_case *c = &r->cases[parts[i].node];
+	w->nodes = mem_zalloc(r->pick_count + 1, sizeof(struct drain_plan_node *));
+	for (size_t i = 0; i < r->pick_count; i++) {
+		struct drain_case *c = &r->cases[r->picks[i].node];
 
-		drain_record_moves(r, c, &parts[i].placed);
+		drain_record_moves(r, c, &r->picks[i].placed);
 		c->out->verdict = DRAIN_SELECTED;
 		c->out->robust = w->robust;
 		w->nodes[w->node_count++] = c->out;
 		w->empty_count += c->out->move_count == 0;
 	}
-	record_destinations(r, parts, count, before);
-	record_costs(r, parts, count);
-	for (size_t i = 0; i < count && r->corrected; i++)
-		record_steps(r, r->cases[parts[i].node].out);
+	record_destinations(r);
+	record_costs(r);
+	for (size_t i = 0; i < r->pick_count && r->corrected; i++)
+		record_steps(r, r->cases[r->picks[i].node].out);
 }
 
 void drain_record_kept(struct drain_run *r)
@@ -316,9 +283,7 @@ void drain_plan_free(struct drain_plan *p)
 	for (size_t i = 0; i < p->record_count; i++)
 		drain_record_fini(&p->records[i]);
 	free(p->records);
-	for (size_t i = 0; i < p->name_count; i++)
-		free(p->names[i]);
-	free(p->names);
+	drain_groups_fini(&p->groups);
 	free(p->narration);
 	view_drop(p->view);
 	free(p);

@@ -49,14 +49,9 @@ uint32_t drain_placeholder_of(const struct drain_run *r, place_pod pod)
 
 static void mark_extra(struct drain_run *r, place_pod pod, enum drain_extra what, uint32_t number)
 {
-	size_t room = r->extra_count ? r->extra_count : 64;
-
-	while (room <= pod)
-		room *= 2;
-	if (room > r->extra_count) {
-		r->extra = mem_realloc(r->extra, room * sizeof(*r->extra));
-		memset(r->extra + r->extra_count, 0, (room - r->extra_count) * sizeof(*r->extra));
-		r->extra_count = room;
+	while (r->extra_count <= pod) {
+		r->extra = array_grow(r->extra, r->extra_count, sizeof(*r->extra));
+		memset(&r->extra[r->extra_count++], 0, sizeof(*r->extra));
 	}
 	r->extra[pod].kind = what;
 	r->extra[pod].placeholder = number;
@@ -110,33 +105,19 @@ static bool is_bound_to_node(const struct kube_pod *pod)
 	       pod->template->mirror || strcmp(pod->template->owner.kind, "Node") == 0;
 }
 
+static size_t pending_count(const struct drain_run *r)
+{
+	const struct cluster *cluster = r->in->view->cluster;
+
+	return cluster ? cluster->tables[OBJECT_POD]->count : 0;
+}
+
+static const struct kube_pod *pending_at(const struct drain_run *r, size_t i)
+{
+	return (const struct kube_pod *)r->in->view->cluster->tables[OBJECT_POD]->of[i];
+}
+
 /* --- pods of nodes in deletion */
-
-/* Ending pods count as evicted (collect_ending()). */
-static bool is_to_come(const struct drain_run *r, const struct kube_pod *pod)
-{
-	return kube_pod_is_active(pod) && !is_bound_to_node(pod) &&
-	       !drain_is_long_terminating(pod, r->now_ns) && (!r->corrected || !pod->deletion_ns);
-}
-
-static void take_from_node(struct drain_run *r, place_node n, struct items *l)
-{
-	struct drain_case *c = &r->cases[n];
-	place_pod next;
-
-	drain_pdbs_take(r->pdbs, c->pods, r->corrected ? c->pod_count : 0);
-	place_remove_node(r->place, n);
-	for (place_pod pod = place_first_on(r->place, n); pod != PLACE_NONE; pod = next) {
-		const char *to;
-
-		next = place_next_on(r->place, pod);
-		if (!is_to_come(r, place_pod_record(r->place, pod)))
-			continue;
-		to = drain_state_hint(r->state, place_pod_record(r->place, pod)->object.uid);
-		place_take(r->place, pod);
-		add_item(l, pod, to ? place_find_node(r->place, to) : PLACE_NONE);
-	}
-}
 
 static int compare_items(const void *left, const void *right, void *place)
 {
@@ -147,15 +128,48 @@ static int compare_items(const void *left, const void *right, void *place)
 	return object_compare(&x->object, &y->object);
 }
 
-static size_t place_deletions(struct drain_run *r)
+static void sort_items(const struct drain_run *r, struct items *l)
+{
+	if (l->count)
+		qsort_r(l->of, l->count, sizeof(*l->of), compare_items, r->place);
+}
+
+/* Takes pods that are to be evicted; pods that end already count as evicted (corrected). */
+static void collect_from_node(struct drain_run *r, place_node n, struct items *to_evict,
+			      struct items *ending)
+{
+	struct drain_case *c = &r->cases[n];
+	place_pod next;
+
+	drain_pdbs_take(r->pdbs, c->pods, r->corrected ? c->pod_count : 0);
+	place_remove_node(r->place, n);
+	for (place_pod pod = place_first_on(r->place, n); pod != PLACE_NONE; pod = next) {
+		const struct kube_pod *record = place_pod_record(r->place, pod);
+		const char *to;
+
+		next = place_next_on(r->place, pod);
+		if (!kube_pod_is_active(record) || is_bound_to_node(record) ||
+		    drain_is_long_terminating(record, r->now_ns))
+			continue;
+		if (r->corrected && record->deletion_ns) {
+			add_item(ending, pod, PLACE_NONE);
+			continue;
+		}
+		to = drain_state_hint(r->state, record->object.uid);
+		place_take(r->place, pod);
+		add_item(to_evict, pod, to ? place_find_node(r->place, to) : PLACE_NONE);
+	}
+}
+
+static size_t place_deletions(struct drain_run *r, struct items *ending)
 {
 	struct items l = {0};
 
 	for (place_node n = 0; n < r->count; n++)
 		if (r->cases[n].in_deletion)
-			take_from_node(r, n, &l);
-	if (l.count)
-		qsort_r(l.of, l.count, sizeof(*l.of), compare_items, r->place);
+			collect_from_node(r, n, &l, ending);
+	sort_items(r, &l);
+	sort_items(r, ending);
 	r->plan->reserved.of_deletions = l.count;
 	return l.count - schedule(r, &l);
 }
@@ -244,7 +258,6 @@ static bool replaces(const struct kube_pod *pod, const struct kube_pod *evicted)
 
 static void count_owners(const struct drain_run *r, struct owner *owners)
 {
-	const struct cluster *cluster = r->in->view->cluster;
 	struct owner *o;
 
 	for (place_node n = 0; n < r->count && r->corrected; n++)
@@ -257,8 +270,8 @@ static void count_owners(const struct drain_run *r, struct owner *owners)
 			    pod->created_ns > r->cases[n].arrival_ns)
 				r->cases[n].arrival_ns = pod->created_ns;
 		}
-	for (size_t i = 0; cluster && i < cluster->tables[OBJECT_POD]->count; i++)
-		count_there(owners, (const struct kube_pod *)cluster->tables[OBJECT_POD]->of[i]);
+	for (size_t i = 0; i < pending_count(r); i++)
+		count_there(owners, pending_at(r, i));
 	for (o = owners; o; o = o->hh.next)
 		o->missing = missing_of(r, o);
 }
@@ -273,26 +286,6 @@ static bool needs_room(struct owner *owners, const struct kube_pod *pod)
 	return o->missing-- > 0;
 }
 
-/* Pods that end on nodes in deletion, and are still there in the simulation. */
-static void collect_ending(const struct drain_run *r, struct items *l)
-{
-	for (place_node n = 0; n < r->count && r->corrected; n++) {
-		if (!r->cases[n].in_deletion)
-			continue;
-		for (place_pod pod = place_first_on(r->place, n); pod != PLACE_NONE;
-		     pod = place_next_on(r->place, pod)) {
-			const struct kube_pod *record = place_pod_record(r->place, pod);
-
-			if (record->deletion_ns && kube_pod_is_active(record) &&
-			    !is_bound_to_node(record) &&
-			    !drain_is_long_terminating(record, r->now_ns))
-				add_item(l, pod, PLACE_NONE);
-		}
-	}
-	if (l->count)
-		qsort_r(l->of, l->count, sizeof(*l->of), compare_items, r->place);
-}
-
 /* --- replacements that the scheduler has no node for */
 
 static int64_t unschedulable_ns(const struct drain_run *r, const struct kube_pod *pod)
@@ -304,12 +297,10 @@ static int64_t unschedulable_ns(const struct drain_run *r, const struct kube_pod
 
 static void count_waiting(struct drain_run *r, struct owner *owners)
 {
-	const struct cluster *cluster = r->in->view->cluster;
 	struct drain_reserved *reserved = &r->plan->reserved;
 
-	for (size_t i = 0; cluster && i < cluster->tables[OBJECT_POD]->count; i++) {
-		const struct kube_pod *pod =
-			(const struct kube_pod *)cluster->tables[OBJECT_POD]->of[i];
+	for (size_t i = 0; i < pending_count(r); i++) {
+		const struct kube_pod *pod = pending_at(r, i);
 		int64_t since_ns = unschedulable_ns(r, pod);
 		struct owner *o = since_ns >= UNSCHEDULABLE_NS ? find_owner(owners, pod) : NULL;
 
@@ -337,28 +328,27 @@ static void keep_evictions(const struct drain_run *r, struct owner *owners)
 	}
 }
 
-static size_t place_evictions(struct drain_run *r)
+static size_t place_evictions(struct drain_run *r, const struct items *ending)
 {
 	const struct drain_state *s = r->state;
-	struct items ending = {0}, l = {0};
+	struct items l = {0};
 	struct owner *owners = NULL, *o, *next;
 
-	collect_ending(r, &ending);
 	for (size_t i = 0; i < s->eviction_count; i++)
 		meet_owner(&owners, s->evictions[i].pod, s->evictions[i].leaving);
-	for (size_t i = 0; i < ending.count; i++)
-		meet_owner(&owners, place_pod_record(r->place, ending.of[i].pod), true);
+	for (size_t i = 0; i < ending->count; i++)
+		meet_owner(&owners, place_pod_record(r->place, ending->of[i].pod), true);
 	if (owners)
 		count_owners(r, owners);
 	if (owners && r->corrected) {
 		count_waiting(r, owners);
 		keep_evictions(r, owners);
 	}
-	for (size_t i = 0; i < ending.count; i++) {
-		if (!needs_room(owners, place_pod_record(r->place, ending.of[i].pod)))
+	for (size_t i = 0; i < ending->count; i++) {
+		if (!needs_room(owners, place_pod_record(r->place, ending->of[i].pod)))
 			continue;
-		place_take(r->place, ending.of[i].pod);
-		add_item(&l, ending.of[i].pod, PLACE_NONE);
+		place_take(r->place, ending->of[i].pod);
+		add_item(&l, ending->of[i].pod, PLACE_NONE);
 	}
 	for (size_t i = 0; i < s->eviction_count; i++) {
 		const struct kube_pod *pod = s->evictions[i].pod;
@@ -366,7 +356,6 @@ static size_t place_evictions(struct drain_run *r)
 		if (!is_bound_to_node(pod) && needs_room(owners, pod))
 			add_item(&l, add_extra(r, pod, DRAIN_EXTRA_EVICTED, 0), PLACE_NONE);
 	}
-	free(ending.of);
 	HASH_RELEASE (owners, o, next)
 		free(o);
 	r->plan->reserved.of_evictions = l.count;
@@ -377,12 +366,10 @@ static size_t place_evictions(struct drain_run *r)
 
 static void place_pending(struct drain_run *r)
 {
-	const struct cluster *cluster = r->in->view->cluster;
 	struct items l = {0};
 
-	for (size_t i = 0; cluster && i < cluster->tables[OBJECT_POD]->count; i++) {
-		const struct kube_pod *pod =
-			(const struct kube_pod *)cluster->tables[OBJECT_POD]->of[i];
+	for (size_t i = 0; i < pending_count(r); i++) {
+		const struct kube_pod *pod = pending_at(r, i);
 		place_pod handle =
 			place_find_pod(r->place, pod->object.namespace, pod->object.name);
 
@@ -412,20 +399,30 @@ static void place_placeholders(struct drain_run *r)
 	schedule(r, &l);
 }
 
-bool drain_slack_holds(struct drain_run *r, const place_node *gone, size_t count, struct error *why)
+bool drain_slack_holds(struct drain_run *r, size_t count, struct error *why)
 {
 	const struct drain_input *in = r->in;
+	place_node *gone;
+	bool holds;
 
-	return !r->corrected || !in->slack_holds ||
-	       in->slack_holds(in->slack_context, r->place, r->slack, gone, count, why);
+	if (!r->corrected || !in->slack_holds)
+		return true;
+	gone = mem_zalloc(count, sizeof(*gone));
+	for (size_t i = 0; i < count; i++)
+		gone[i] = r->picks[i].node;
+	holds = in->slack_holds(in->slack_result, r->place, r->slack, gone, count, why);
+	free(gone);
+	return holds;
 }
 
 bool drain_reserve(struct drain_run *r)
 {
 	struct drain_reserved *reserved = &r->plan->reserved;
+	struct items ending = {0};
 
-	reserved->unplaced = place_deletions(r);
-	reserved->unplaced += place_evictions(r);
+	reserved->unplaced = place_deletions(r, &ending);
+	reserved->unplaced += place_evictions(r, &ending);
+	free(ending.of);
 	place_pending(r);
 	place_placeholders(r);
 	if (reserved->unplaced)

@@ -23,16 +23,9 @@
 
 #include "aggregator/policy/drain/drain_internal.h"
 #include "aggregator/policy/slack/slack.h"
+#include "shared/array.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
-
-struct parts {
-	struct drain_run *r;
-	const struct drain_part *of;
-	size_t count;
-	bool *stays; /* owned; by node: no candidate */
-	int32_t lowest; /* priority of pods on nodes, balloons left out */
-};
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -43,12 +36,12 @@ static uint64_t next_random(uint64_t *state)
 }
 
 /* From names alone, for equal results in any order of input. */
-static uint64_t seed_of(const struct parts *w, uint32_t order)
+static uint64_t seed_of(struct drain_run *r, uint32_t order)
 {
 	uint64_t seed = HASH_BEGIN;
 
-	for (size_t i = 0; i < w->count; i++) {
-		const char *name = place_node_name(w->r->place, w->of[i].node);
+	for (size_t i = 0; i < r->pick_count; i++) {
+		const char *name = place_node_name(r->place, r->picks[i].node);
 
 		seed = hash_bytes(seed, name, strlen(name));
 	}
@@ -60,9 +53,9 @@ struct leaver {
 	size_t number;
 };
 
-static const char *owner_of(const struct parts *w, place_pod pod)
+static const char *owner_of(struct drain_run *r, place_pod pod)
 {
-	return place_pod_record(w->r->place, pod)->template->owner.uid;
+	return place_pod_record(r->place, pod)->template->owner.uid;
 }
 
 static int32_t find_lowest_priority(const struct drain_run *r)
@@ -91,13 +84,13 @@ static void shuffle(struct leaver *all, size_t count, uint64_t seed)
 }
 
 /* Moves pods of the owner to the end; returns the number of others. */
-static size_t put_last(const struct parts *w, struct leaver *all, size_t count, const char *owner)
+static size_t put_last(struct drain_run *r, struct leaver *all, size_t count, const char *owner)
 {
 	struct leaver *of = mem_zalloc(count + 1, sizeof(*of));
 	size_t kept = 0, last = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		if (strcmp(owner_of(w, all[i].pod), owner) == 0)
+		if (strcmp(owner_of(r, all[i].pod), owner) == 0)
 			of[last++] = all[i];
 		else
 			all[kept++] = all[i];
@@ -109,32 +102,32 @@ static size_t put_last(const struct parts *w, struct leaver *all, size_t count, 
 }
 
 /* Takes all pods of the wave, in the order of their nodes. The caller frees the list. */
-static struct leaver *take_wave(const struct parts *w, size_t *count)
+static struct leaver *take_wave(struct drain_run *r, size_t *count)
 {
 	struct leaver *all;
 
 	*count = 0;
-	for (size_t i = 0; i < w->count; i++)
-		*count += w->of[i].placed.real_count;
+	for (size_t i = 0; i < r->pick_count; i++)
+		*count += r->picks[i].placed.real_count;
 	all = mem_zalloc(*count + 1, sizeof(*all));
 	*count = 0;
-	for (size_t i = 0; i < w->count; i++) {
-		const struct drain_part *part = &w->of[i];
+	for (size_t i = 0; i < r->pick_count; i++) {
+		const struct drain_pick *pick = &r->picks[i];
 
-		place_drain_node(w->r->place, part->node);
-		for (size_t j = 0; j < part->placed.real_count; j++) {
-			place_take(w->r->place, part->placed.items[j].pod);
-			all[(*count)++] = (struct leaver){part->placed.items[j].pod, i};
+		place_drain_node(r->place, pick->node);
+		for (size_t j = 0; j < pick->placed.real_count; j++) {
+			place_take(r->place, pick->placed.items[j].pod);
+			all[(*count)++] = (struct leaver){pick->placed.items[j].pod, i};
 		}
 	}
 	return all;
 }
 
 /* A preferred node (NULL: any) in that order, else the emptiest. */
-static place_node choose(const struct parts *w, place_pod pod, enum place_order order,
+static place_node choose(struct drain_run *r, place_pod pod, enum place_order order,
 			 const bool *preferred)
 {
-	struct place *p = w->r->place;
+	struct place *p = r->place;
 	place_node to = place_choose(p, pod, order, PLACE_NONE, preferred, NULL);
 
 	if (to == PLACE_NONE && preferred)
@@ -146,17 +139,17 @@ static place_node choose(const struct parts *w, place_pod pod, enum place_order 
  * Puts pods on nodes that are open to pod `of`, fullest first, since these close soonest. Ends
  * before a pod that has no place.
  */
-static size_t put_in_the_way(const struct parts *w, const struct leaver *all, size_t count,
+static size_t put_in_the_way(struct drain_run *r, const struct leaver *all, size_t count,
 			     place_pod of)
 {
-	struct place *p = w->r->place;
-	bool *open = mem_zalloc(w->r->count + 1, sizeof(*open));
+	struct place *p = r->place;
+	bool *open = mem_zalloc(r->count + 1, sizeof(*open));
 	size_t i;
 
-	for (place_node n = 0; n < w->r->count; n++)
+	for (place_node n = 0; n < r->count; n++)
 		open[n] = place_check(p, of, n) == PLACE_FITS;
 	for (i = 0; i < count; i++) {
-		place_node to = choose(w, all[i].pod, PLACE_FULLEST_FIRST, open);
+		place_node to = choose(r, all[i].pod, PLACE_FULLEST_FIRST, open);
 
 		if (to == PLACE_NONE)
 			break;
@@ -167,41 +160,29 @@ static size_t put_in_the_way(const struct parts *w, const struct leaver *all, si
 	return i;
 }
 
-static bool slack_holds(const struct parts *w, struct error *error)
-{
-	place_node *gone = mem_zalloc(w->count + 1, sizeof(*gone));
-	bool holds;
-
-	for (size_t i = 0; i < w->count; i++)
-		gone[i] = w->of[i].node;
-	holds = !w->count || drain_slack_holds(w->r, gone, w->count, error);
-	free(gone);
-	return holds;
-}
-
 /*
- * The part with a pod that has no place, or the last part if extra capacity has none; SIZE_MAX:
+ * The pick with a pod that has no place, or the last one if extra capacity has none; SIZE_MAX:
  * none. Pods of the owner (NULL: none) come last.
  */
-static size_t find_victim(const struct parts *w, uint32_t order, const char *owner,
+static size_t find_victim(struct drain_run *r, uint32_t order, const char *owner, int32_t lowest,
 			  struct error *error)
 {
-	struct place *p = w->r->place;
+	struct place *p = r->place;
 	place_mark m = place_fork(p);
 	size_t count, i = 0, victim = SIZE_MAX;
-	struct leaver *all = take_wave(w, &count);
+	struct leaver *all = take_wave(r, &count);
 
-	shuffle(all, count, seed_of(w, order));
+	shuffle(all, count, seed_of(r, order));
 	if (owner) {
-		size_t others = put_last(w, all, count, owner);
+		size_t others = put_last(r, all, count, owner);
 
-		if (place_pod_record(p, all[others].pod)->template->priority > w->lowest)
-			i = put_in_the_way(w, all, others, all[others].pod);
+		if (place_pod_record(p, all[others].pod)->template->priority > lowest)
+			i = put_in_the_way(r, all, others, all[others].pod);
 	}
 	/* Schedulers that are told of candidates prefer the others. */
 	for (; i < count && victim == SIZE_MAX; i++) {
 		place_node to =
-			choose(w, all[i].pod, PLACE_EMPTIEST_FIRST, order % 2 ? w->stays : NULL);
+			choose(r, all[i].pod, PLACE_EMPTIEST_FIRST, order % 2 ? r->stays : NULL);
 
 		if (to != PLACE_NONE) {
 			place_put(p, all[i].pod, to);
@@ -213,8 +194,9 @@ static size_t find_victim(const struct parts *w, uint32_t order, const char *own
 			  place_pod_record(p, all[i].pod)->object.namespace,
 			  place_pod_record(p, all[i].pod)->object.name);
 	}
-	if (victim == SIZE_MAX && !owner && !slack_holds(w, error))
-		victim = w->count - 1;
+	if (victim == SIZE_MAX && !owner && r->pick_count &&
+	    !drain_slack_holds(r, r->pick_count, error))
+		victim = r->pick_count - 1;
 	free(all);
 	place_revert(p, m);
 	return victim;
@@ -222,15 +204,15 @@ static size_t find_victim(const struct parts *w, uint32_t order, const char *own
 
 enum { OWNERS_MAX = 16 };
 
-static size_t find_owners(const struct parts *w, const char *owners[OWNERS_MAX])
+static size_t find_owners(struct drain_run *r, const char *owners[OWNERS_MAX])
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < w->count; i++) {
-		const struct drain_part *t = &w->of[i];
+	for (size_t i = 0; i < r->pick_count; i++) {
+		const struct drain_pick *t = &r->picks[i];
 
 		for (size_t j = 0; j < t->placed.real_count && count < OWNERS_MAX; j++) {
-			const char *owner = owner_of(w, t->placed.items[j].pod);
+			const char *owner = owner_of(r, t->placed.items[j].pod);
 			size_t known = 0;
 
 			while (known < count && strcmp(owners[known], owner) != 0)
@@ -243,26 +225,19 @@ static size_t find_owners(const struct parts *w, const char *owners[OWNERS_MAX])
 }
 
 /* Rules may leave the pods of an owner a single node, so they are also tried last. */
-size_t drain_find_fragile(struct drain_run *r, const struct drain_part *of, size_t part_count,
-			  struct error *error)
+size_t drain_find_fragile(struct drain_run *r, struct error *error)
 {
-	const struct parts parts = {r, of, part_count, mem_zalloc(r->count + 1, sizeof(bool)),
-				    find_lowest_priority(r)};
-	const struct parts *w = &parts;
+	int32_t lowest = find_lowest_priority(r);
 	const char *owners[OWNERS_MAX];
 	size_t victim = SIZE_MAX, count = 0;
 	uint32_t orders = r->config->robust_orders;
 
-	memset(parts.stays, true, r->count * sizeof(bool));
-	for (size_t i = 0; i < r->set_count; i++)
-		parts.stays[r->set[i]] = false;
 	for (uint32_t i = 0; i < orders && victim == SIZE_MAX; i++)
-		victim = find_victim(w, i, NULL, error);
+		victim = find_victim(r, i, NULL, lowest, error);
 	if (orders && victim == SIZE_MAX)
-		count = find_owners(w, owners);
+		count = find_owners(r, owners);
 	for (size_t i = 0; i < count && victim == SIZE_MAX; i++)
-		victim = find_victim(w, orders + (uint32_t)i, owners[i], error);
-	free(parts.stays);
+		victim = find_victim(r, orders + (uint32_t)i, owners[i], lowest, error);
 	return victim;
 }
 
@@ -307,19 +282,12 @@ static int64_t *find_free(const struct drain_run *r)
 	return of;
 }
 
-static int compare_amounts(const void *left, const void *right)
-{
-	const int64_t *a = left, *b = right;
-
-	return (*a > *b) - (*a < *b);
-}
-
 /* Nodes that the others can fill up, the least needed first. */
 static size_t count_filled(int64_t *needed, size_t count, int64_t others)
 {
 	size_t filled = 0;
 
-	qsort(needed, count, sizeof(*needed), compare_amounts);
+	qsort(needed, count, sizeof(*needed), array_compare_int64);
 	for (; filled < count && needed[filled] <= others; filled++)
 		others -= needed[filled];
 	return filled;
@@ -354,12 +322,11 @@ static bool always_has_a_place(const struct drain_run *r, place_pod pod, const i
 	return filled < count;
 }
 
-bool drain_holds_in_any_order(struct drain_run *r, const struct drain_part *of, size_t part_count)
+bool drain_holds_in_any_order(struct drain_run *r)
 {
-	const struct parts w = {r, of, part_count, NULL, 0};
 	place_mark m = place_fork(r->place);
 	size_t count;
-	struct leaver *all = take_wave(&w, &count);
+	struct leaver *all = take_wave(r, &count);
 	int64_t total[RESOURCE_STANDARD] = {0}, *free_of;
 	bool holds = true;
 

@@ -1,42 +1,401 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Evaluates the rules of drain_rule_list.c and sorts the pods of a node by their outcome. */
-#include "aggregator/policy/drain/drain_rules.h"
-
-#include <assert.h>
+/* The rules, and pods of a node by their verdicts. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/policy/drain/drain_rules.h"
+#include "shared/duration.h"
 #include "shared/mem.h"
 
-bool drain_judge_step(struct drain_judge *j, const struct drain_status *status)
+#define ANNOTATION(name) "cluster-autoscaler.kubernetes.io/" name
+
+static const int64_t SECOND_NS = 1000000000;
+
+enum { OVERDUE_SEC = 30 };
+
+static const char *annotation(const struct kube_pod *pod, const char *key)
 {
-	if (status->overrides) {
-		assert(j->parked_count < DRAIN_PARKED_MAX);
-		j->parked[j->parked_count++] = *status;
+	return labels_find(&pod->template->annotations, key);
+}
+
+static bool annotation_is(const struct kube_pod *pod, const char *key, const char *value)
+{
+	const char *got = annotation(pod, key);
+
+	return got && strcmp(got, value) == 0;
+}
+
+/* Karpenter takes "true" or a duration since the pod's start; every other value holds, too. */
+static bool must_not_be_disrupted(const struct kube_pod *pod)
+{
+	const char *got = annotation(pod, "karpenter.sh/do-not-disrupt");
+
+	return got && strcmp(got, "false") != 0;
+}
+
+static bool is_corrected(const struct drain_context *c)
+{
+	return c->options->variant == DRAIN_CORRECTED;
+}
+
+bool drain_is_daemon_pod(const struct kube_pod *pod)
+{
+	return strcmp(pod->template->owner.kind, "DaemonSet") == 0 ||
+	       annotation_is(pod, ANNOTATION("daemonset-pod"), "true");
+}
+
+bool drain_is_long_terminating(const struct kube_pod *pod, int64_t now_ns)
+{
+	int64_t grace_sec = kube_pod_grace_sec(pod);
+
+	return pod->deletion_ns &&
+	       elapsed_ns(now_ns, pod->deletion_ns) > (grace_sec + OVERDUE_SEC) * SECOND_NS;
+}
+
+static void block(struct drain_status *out, enum drain_reason reason)
+{
+	out->outcome = DRAIN_POD_BLOCK;
+	out->reason = reason;
+}
+
+/* --- unreadable budgets, which the API server still enforces */
+
+static bool hold_for_source(const struct model_source *s, struct drain_status *out,
+			    struct error *why)
+{
+	if (s->state != SOURCE_LISTING && s->state != SOURCE_FORBIDDEN)
 		return false;
-	}
-	for (size_t i = 0; i < j->parked_count; i++) {
-		if (j->parked[i].overrides & (1U << status->outcome)) {
-			j->verdict = j->parked[i];
-			return true;
-		}
-	}
-	if (status->outcome == DRAIN_POD_UNDEFINED)
-		return false;
-	j->verdict = *status;
+	block(out, DRAIN_PDBS_UNKNOWN);
+	error_set(why, "PodDisruptionBudgets are not known: %s%s%.200s",
+		  source_state_name(s->state), *s->message ? ": " : "", s->message);
 	return true;
 }
 
-static bool ask_rules(const struct drain_context *c, const struct drain_rule *rules, size_t count,
-		      const struct kube_pod *pod, struct drain_judge *j, struct error *why)
+/* A budget of the pod's namespace, or of an unknown one, may select the pod. */
+static bool hold_for_unreadable(const struct unreadables *u, const struct kube_pod *pod,
+				struct drain_status *out, struct error *why)
+{
+	for (uint32_t i = 0; i < u->count; i++) {
+		const char *namespace = u->of[i].namespace;
+
+		if (*namespace && strcmp(namespace, pod->object.namespace) != 0)
+			continue;
+		block(out, DRAIN_PDBS_UNKNOWN);
+		error_set(why, "PodDisruptionBudget %.60s cannot be read: %s", u->of[i].name,
+			  u->of[i].why);
+		return true;
+	}
+	if (!u->more)
+		return false;
+	block(out, DRAIN_PDBS_UNKNOWN);
+	error_set(why, "more PodDisruptionBudgets than are told cannot be read");
+	return true;
+}
+
+static bool hold_for_hidden_budgets(const struct drain_context *c, const struct kube_pod *pod,
+				    struct drain_status *out, struct error *why)
+{
+	const struct model_source *s;
+
+	if (!is_corrected(c) || !c->cluster)
+		return false;
+	s = &c->cluster->sources[OBJECT_POD_DISRUPTION_BUDGET];
+	return hold_for_source(s, out, why) || hold_for_unreadable(&s->unreadable, pod, out, why);
+}
+
+/* --- 1, 2: nothing to do */
+
+static void ask_mirror(const struct drain_context *c, const struct kube_pod *pod,
+		       struct drain_status *out, struct error *why)
+{
+	(void)c;
+	(void)why;
+	if (pod->template->mirror)
+		out->outcome = DRAIN_POD_SKIP;
+}
+
+static void ask_long_terminating(const struct drain_context *c, const struct kube_pod *pod,
+				 struct drain_status *out, struct error *why)
+{
+	(void)why;
+	if (drain_is_long_terminating(pod, c->now_ns))
+		out->outcome = DRAIN_POD_SKIP;
+}
+
+/* --- 3: the owner */
+
+/* "apps" of "apps/v1" */
+static bool api_group_is(const struct pod_template *t, const char *group)
+{
+	size_t len = strlen(group);
+
+	return strncmp(t->owner_api, group, len) == 0 && t->owner_api[len] == '/';
+}
+
+/* Kinds whose existence is checked; only in the group apps where others have such a kind. */
+static bool find_owner_kind(const struct kube_pod *pod, enum object_kind *kind)
+{
+	static const struct {
+		const char *name;
+		enum object_kind kind;
+		bool only_in_apps;
+	} kinds[] = {
+		{"ReplicationController", OBJECT_REPLICATION_CONTROLLER, false},
+		{"DaemonSet", OBJECT_DAEMON_SET, true},
+		{"Job", OBJECT_JOB, false},
+		{"ReplicaSet", OBJECT_REPLICA_SET, false},
+		{"StatefulSet", OBJECT_STATEFUL_SET, true},
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (strcmp(pod->template->owner.kind, kinds[i].name) != 0)
+			continue;
+		*kind = kinds[i].kind;
+		return !kinds[i].only_in_apps || api_group_is(pod->template, "apps");
+	}
+	return false;
+}
+
+static bool is_known(const struct cluster *cluster, enum object_kind kind)
+{
+	enum source_state state = cluster->sources[kind].state;
+
+	return state == SOURCE_SYNCED || state == SOURCE_STALE || state == SOURCE_SNAPSHOT;
+}
+
+static void judge_replicas(const struct drain_context *c, const struct object *owner,
+			   struct drain_status *out, struct error *why)
+{
+	const struct kube_workload *w = (const struct kube_workload *)owner;
+
+	if (owner->kind != OBJECT_REPLICA_SET && owner->kind != OBJECT_REPLICATION_CONTROLLER)
+		return;
+	if (w->replicas >= c->options->min_replicas)
+		return;
+	block(out, DRAIN_MIN_REPLICAS);
+	error_set(why, "its %s %s wants %" PRId32 " %s, fewer than the %" PRId64 " it must have",
+		  object_kind_name(owner->kind), owner->name, w->replicas,
+		  drain_plural(w->replicas, "replica", "replicas"), c->options->min_replicas);
+}
+
+static void ask_replica_count(const struct drain_context *c, const struct kube_pod *pod,
+			      struct drain_status *out, struct error *why)
+{
+	const struct owner_ref *ref = &pod->template->owner;
+	const struct object *owner;
+	enum object_kind kind;
+
+	/* The owner of a pod with the DaemonSet annotation alone is not listed. */
+	if (!c->cluster || !find_owner_kind(pod, &kind) ||
+	    (kind != OBJECT_DAEMON_SET && kind != OBJECT_REPLICATION_CONTROLLER &&
+	     drain_is_daemon_pod(pod)) ||
+	    !is_known(c->cluster, kind))
+		return;
+	owner = cluster_find(c->cluster, kind, pod->object.namespace, ref->name);
+	if (!owner ||
+	    (is_corrected(c) && *owner->uid && *ref->uid && strcmp(owner->uid, ref->uid) != 0)) {
+		block(out, DRAIN_CONTROLLER_NOT_FOUND);
+		error_set(why, "its owner, %s %s, is not there%s", ref->kind, ref->name,
+			  owner ? ": another has its name" : "");
+		return;
+	}
+	judge_replicas(c, owner, out, why);
+}
+
+/* --- 4 to 7: it goes */
+
+static void ask_daemon_set(const struct drain_context *c, const struct kube_pod *pod,
+			   struct drain_status *out, struct error *why)
+{
+	(void)c;
+	(void)why;
+	if (drain_is_daemon_pod(pod))
+		out->outcome = DRAIN_POD_OK;
+}
+
+static void ask_safe_to_evict(const struct drain_context *c, const struct kube_pod *pod,
+			      struct drain_status *out, struct error *why)
+{
+	if (!annotation_is(pod, ANNOTATION("safe-to-evict"), "true"))
+		return;
+	if (is_corrected(c) && must_not_be_disrupted(pod))
+		return;
+	if (!hold_for_hidden_budgets(c, pod, out, why))
+		out->outcome = DRAIN_POD_OK;
+}
+
+static void ask_terminal(const struct drain_context *c, const struct kube_pod *pod,
+			 struct drain_status *out, struct error *why)
+{
+	(void)c;
+	(void)why;
+	if (pod->phase == POD_FAILED ||
+	    (pod->phase == POD_SUCCEEDED && pod->template->restart != POD_RESTART_ALWAYS))
+		out->outcome = DRAIN_POD_OK;
+}
+
+static void ask_on_completion(const struct drain_context *c, const struct kube_pod *pod,
+			      struct drain_status *out, struct error *why)
+{
+	(void)c;
+	(void)why;
+	if (annotation_is(pod, ANNOTATION("safe-to-evict"), "on-completion"))
+		out->outcome = DRAIN_POD_WAIT;
+}
+
+/* --- 8 to 12: it stays */
+
+static bool is_replicated_kind(const char *kind)
+{
+	static const char *const kinds[] = {"ReplicationController", "Job", "ReplicaSet",
+					    "StatefulSet"};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(kinds[i], kind) == 0)
+			return true;
+	return false;
+}
+
+static void ask_replicated(const struct drain_context *c, const struct kube_pod *pod,
+			   struct drain_status *out, struct error *why)
+{
+	const struct owner_ref *owner = &pod->template->owner;
+
+	if (!*owner->kind) {
+		block(out, DRAIN_NOT_REPLICATED);
+		error_set(why, "no controller would make it anew");
+	} else if (c->options->skip_custom_controllers && !is_replicated_kind(owner->kind)) {
+		block(out, DRAIN_NOT_REPLICATED);
+		error_set(why, "its controller, %s %s, is of a kind that need not make it anew",
+			  owner->kind, owner->name);
+	}
+}
+
+static void ask_system(const struct drain_context *c, const struct kube_pod *pod,
+		       struct drain_status *out, struct error *why)
+{
+	const uint32_t *which;
+
+	if (strcmp(pod->object.namespace, "kube-system") != 0 ||
+	    (c->pdbs && drain_pdbs_match(c->pdbs, pod, &which) > 0))
+		return;
+	if (pod->created_ns != 0 &&
+	    elapsed_ns(c->now_ns, pod->created_ns) > c->options->system_timeout_ns) {
+		if (!is_corrected(c))
+			out->outcome = DRAIN_POD_OK;
+		return;
+	}
+	block(out, DRAIN_KUBE_SYSTEM_POD);
+	error_set(why,
+		  "it is in kube-system, has no PodDisruptionBudget, and is not older than %" PRId64
+		  " s",
+		  c->options->system_timeout_ns / SECOND_NS);
+}
+
+static void ask_not_safe_to_evict(const struct drain_context *c, const struct kube_pod *pod,
+				  struct drain_status *out, struct error *why)
+{
+	const char *word = annotation(pod, ANNOTATION("safe-to-evict"));
+
+	if (word && strcmp(word, "false") == 0) {
+		block(out, DRAIN_NOT_SAFE_TO_EVICT);
+		error_set(why, "it is annotated " ANNOTATION("safe-to-evict") "=false");
+	} else if (is_corrected(c) && word && strcmp(word, "true") != 0 &&
+		   strcmp(word, "on-completion") != 0) {
+		block(out, DRAIN_NOT_SAFE_TO_EVICT);
+		error_set(why,
+			  "nobody knows what its annotation " ANNOTATION(
+				  "safe-to-evict") "=%.40s means",
+			  word);
+	} else if (is_corrected(c) && must_not_be_disrupted(pod)) {
+		block(out, DRAIN_NOT_SAFE_TO_EVICT);
+		error_set(why, "it is annotated karpenter.sh/do-not-disrupt=%.40s",
+			  annotation(pod, "karpenter.sh/do-not-disrupt"));
+	}
+}
+
+/* Exact match in a list with commas. */
+static bool is_listed(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *at = list; at; at = strchr(at, ',')) {
+		if (*at == ',')
+			at++;
+		if (strncmp(at, name, len) == 0 && (at[len] == ',' || at[len] == '\0'))
+			return len > 0;
+	}
+	return false;
+}
+
+static void ask_local_storage(const struct drain_context *c, const struct kube_pod *pod,
+			      struct drain_status *out, struct error *why)
+{
+	const char *list = annotation(pod, ANNOTATION("safe-to-evict-local-volumes"));
+	const struct labels *volumes = &pod->template->local_volumes;
+
+	(void)c;
+	for (size_t i = 0; i < volumes->count; i++) {
+		if (list && is_listed(list, volumes->of[i].key))
+			continue;
+		block(out, DRAIN_LOCAL_STORAGE);
+		error_set(why, "its volume %.60s (%s) is lost with the node", volumes->of[i].key,
+			  volumes->of[i].value);
+		return;
+	}
+}
+
+static void ask_pdb(const struct drain_context *c, const struct kube_pod *pod,
+		    struct drain_status *out, struct error *why)
+{
+	struct drain_pdb_verdict v;
+
+	if (hold_for_hidden_budgets(c, pod, out, why) || !c->pdbs)
+		return;
+	drain_pdbs_ask(c->pdbs, &pod, 1, &v);
+	if (v.reason == DRAIN_NONE)
+		return;
+	block(out, v.reason);
+	drain_pdb_tell(&v, why);
+}
+
+/* --- the table */
+
+#define ON(option) offsetof(struct drain_options, option)
+
+static const struct drain_rule rules[] = {
+	{"Mirror", 0, ask_mirror},
+	{"LongTerminating", 0, ask_long_terminating},
+	{"ReplicaCount", ON(skip_custom_controllers), ask_replica_count},
+	{"DaemonSet", 0, ask_daemon_set},
+	{"SafeToEvict", 0, ask_safe_to_evict},
+	{"Terminal", 0, ask_terminal},
+	{"OnCompletion", 0, ask_on_completion},
+	{"Replicated", 0, ask_replicated},
+	{"System", ON(skip_system), ask_system},
+	{"NotSafeToEvict", 0, ask_not_safe_to_evict},
+	{"LocalStorage", ON(skip_local_storage), ask_local_storage},
+	{"PDB", 0, ask_pdb},
+};
+
+const struct drain_rule *drain_rules(size_t *count)
+{
+	*count = sizeof(rules) / sizeof(rules[0]);
+	return rules;
+}
+
+/* --- verdicts */
+
+/* True: a rule has an opinion. */
+static bool ask_rules(const struct drain_context *c, const struct drain_rule *of, size_t count,
+		      const struct kube_pod *pod, struct drain_status *out, struct error *why)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct drain_status status = {.rule = rules[i].name};
-
-		if (rules[i].on && !*(const bool *)((const char *)c->options + rules[i].on))
+		if (of[i].on && !*(const bool *)((const char *)c->options + of[i].on))
 			continue;
-		rules[i].ask(c, pod, &status, why);
-		if (drain_judge_step(j, &status))
+		of[i].ask(c, pod, out, why);
+		if (out->outcome != DRAIN_POD_UNDEFINED)
 			return true;
 	}
 	return false;
@@ -45,15 +404,10 @@ static bool ask_rules(const struct drain_context *c, const struct drain_rule *ru
 void drain_pod_judge(const struct drain_context *c, const struct kube_pod *pod,
 		     struct drain_status *out, struct error *why)
 {
-	struct drain_judge j = {0};
-	const struct drain_rule *rules;
-	size_t count;
-
+	*out = (struct drain_status){0};
 	error_set(why, "%s", "");
-	rules = drain_rules(&count);
-	if (!ask_rules(c, c->first, c->first_count, pod, &j, why))
-		ask_rules(c, rules, count, pod, &j, why);
-	*out = j.verdict;
+	if (!ask_rules(c, c->first, c->first_count, pod, out, why))
+		ask_rules(c, rules, sizeof(rules) / sizeof(rules[0]), pod, out, why);
 }
 
 static void append(const struct kube_pod ***list, size_t *count, size_t room,
@@ -64,8 +418,8 @@ static void append(const struct kube_pod ***list, size_t *count, size_t room,
 	(*list)[(*count)++] = pod;
 }
 
-static void block(struct drain_pods *out, size_t room, const struct kube_pod *pod,
-		  const struct drain_status *status, const struct error *why)
+static void append_blocking(struct drain_pods *out, size_t room, const struct kube_pod *pod,
+			    const struct drain_status *status, const struct error *why)
 {
 	if (!out->blocking)
 		out->blocking = mem_zalloc(room, sizeof(*out->blocking));
@@ -85,7 +439,7 @@ void drain_pods_sort(const struct drain_context *c, const struct kube_pod *const
 
 		drain_pod_judge(c, pods[i], &status, &why);
 		if (status.outcome == DRAIN_POD_BLOCK)
-			block(out, count, pods[i], &status, &why);
+			append_blocking(out, count, pods[i], &status, &why);
 		else if (status.outcome == DRAIN_POD_WAIT)
 			append(&out->wait, &out->wait_count, count, pods[i]);
 		else if (status.outcome == DRAIN_POD_OK && drain_is_daemon_pod(pods[i]))

@@ -24,10 +24,10 @@ static bool is_atomic(const struct drain_groups *g, const struct drain_removable
 
 /* --- time */
 
-void drain_select_due(const struct drain_options *o, struct drain_removable *n, int64_t now_ns)
+static void check_due(const struct drain_options *o, struct drain_removable *n, int64_t now_ns)
 {
-	if (!may_go(n))
-		return;
+	n->reason = DRAIN_NONE;
+	n->error.text[0] = '\0';
 	if (!n->timer) {
 		n->reason = DRAIN_NOT_UNNEEDED_OTHER;
 		return;
@@ -52,7 +52,7 @@ void drain_select_due(const struct drain_options *o, struct drain_removable *n, 
 
 /* --- room */
 
-void drain_select_room(struct drain_groups *g, struct drain_removable *n)
+static void accept(struct drain_groups *g, struct drain_removable *n)
 {
 	if (may_go(n))
 		n->reason = drain_groups_accept(g, n->group, &n->gives, &n->error);
@@ -98,7 +98,7 @@ static void accept_all(struct drain_groups *g, struct drain_removable *nodes, si
 			if ((nodes[i].movable > 0) != drains || !may_go(&nodes[i]))
 				continue;
 			if (!is_atomic(g, &nodes[i])) {
-				drain_select_room(g, &nodes[i]);
+				accept(g, &nodes[i]);
 			} else if (!accepted[nodes[i].group]) {
 				accepted[nodes[i].group] = true;
 				accept_group(g, nodes, count, nodes[i].group);
@@ -163,21 +163,12 @@ static void wait_for_groups(const struct drain_groups *g, struct drain_removable
 
 /* --- together */
 
-static void choose_kind(const struct drain_removable *nodes, size_t count, bool drains, bool risky,
-			size_t *out, size_t *out_count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (may_go(&nodes[i]) && (nodes[i].movable > 0) == drains &&
-		    nodes[i].risky == risky)
-			out[(*out_count)++] = i;
-}
-
 static void select_upstream(struct drain_groups *g, struct drain_removable *nodes, size_t count)
 {
 	for (int drains = 0; drains <= 1; drains++)
 		for (size_t i = 0; i < count; i++)
 			if ((nodes[i].movable > 0) == drains)
-				drain_select_room(g, &nodes[i]);
+				accept(g, &nodes[i]);
 	drain_select_atomic(g, nodes, count);
 	wait_for_pods(nodes, count);
 }
@@ -194,11 +185,8 @@ void drain_select(const struct drain_options *o, struct drain_groups *g,
 		  struct drain_removable *nodes, size_t count, int64_t now_ns,
 		  struct drain_choice *out)
 {
-	for (size_t i = 0; i < count; i++) {
-		nodes[i].reason = DRAIN_NONE;
-		error_set(&nodes[i].error, "%s", "");
-		drain_select_due(o, &nodes[i], now_ns);
-	}
+	for (size_t i = 0; i < count; i++)
+		check_due(o, &nodes[i], now_ns);
 	if (o->variant == DRAIN_UPSTREAM)
 		select_upstream(g, nodes, count);
 	else
@@ -206,10 +194,15 @@ void drain_select(const struct drain_options *o, struct drain_groups *g,
 	*out = (struct drain_choice){0};
 	out->empty = mem_zalloc(count + 1, sizeof(*out->empty));
 	out->drain = mem_zalloc(count + 1, sizeof(*out->drain));
-	for (int risky = 0; risky <= 1; risky++) {
-		choose_kind(nodes, count, false, risky, out->empty, &out->empty_count);
-		choose_kind(nodes, count, true, risky, out->drain, &out->drain_count);
-	}
+	for (int risky = 0; risky <= 1; risky++)
+		for (size_t i = 0; i < count; i++) {
+			if (!may_go(&nodes[i]) || nodes[i].risky != risky)
+				continue;
+			if (nodes[i].movable)
+				out->drain[out->drain_count++] = i;
+			else
+				out->empty[out->empty_count++] = i;
+		}
 }
 
 void drain_choice_fini(struct drain_choice *c)
@@ -223,44 +216,58 @@ void drain_choice_fini(struct drain_choice *c)
 
 /* The nodes of one list by group. */
 struct buckets {
-	struct drain_list list;
+	const size_t *from; /* borrowed */
+	size_t from_count;
 	int64_t *sizes; /* owned; by group */
 	uint32_t *order; /* owned; groups as they are first met */
 	size_t count;
-	size_t *out; /* borrowed; what is taken of the list */
-	size_t *taken;
+	size_t *out, *taken; /* borrowed */
 };
 
 struct run {
 	enum drain_variant variant;
 	const struct drain_groups *groups;
+	const struct drain_removable *nodes;
 	struct buckets empty, drain;
 	int64_t par, dr;
 	bool may_overflow;
 };
 
-static void fill(struct buckets *b, struct drain_list list, size_t groups, size_t *out,
-		 size_t *taken)
+static bool takes_part(const struct drain_removable *n)
 {
-	b->list = list;
-	b->out = out;
-	b->taken = taken;
-	b->sizes = mem_zalloc(groups + 1, sizeof(*b->sizes));
-	b->order = mem_zalloc(groups + 1, sizeof(*b->order));
-	for (size_t i = 0; i < list.count; i++) {
-		if (list.groups[i] == DRAIN_NO_GROUP)
-			continue;
-		if (b->sizes[list.groups[i]]++ == 0)
-			b->order[b->count++] = list.groups[i];
-	}
+	return n->out == DRAIN_STILL_IN && n->group != DRAIN_NO_GROUP;
 }
 
-static void take(struct buckets *b, uint32_t group, int64_t most)
+static struct buckets fill(const struct run *r, const size_t *from, size_t count, size_t **out,
+			   size_t *taken)
 {
-	for (size_t i = 0; i < b->list.count && most > 0; i++) {
-		if (b->list.groups[i] != group)
+	struct buckets b = {
+		.from = from,
+		.from_count = count,
+		.sizes = mem_zalloc(r->groups->count + 1, sizeof(*b.sizes)),
+		.order = mem_zalloc(r->groups->count + 1, sizeof(*b.order)),
+		.out = mem_zalloc(count + 1, sizeof(*b.out)),
+		.taken = taken,
+	};
+
+	*out = b.out;
+	for (size_t i = 0; i < count; i++) {
+		const struct drain_removable *n = &r->nodes[from[i]];
+
+		if (takes_part(n) && b.sizes[n->group]++ == 0)
+			b.order[b.count++] = n->group;
+	}
+	return b;
+}
+
+static void take(const struct run *r, const struct buckets *b, uint32_t group, int64_t most)
+{
+	for (size_t i = 0; i < b->from_count && most > 0; i++) {
+		const struct drain_removable *n = &r->nodes[b->from[i]];
+
+		if (!takes_part(n) || n->group != group)
 			continue;
-		b->out[(*b->taken)++] = i;
+		b->out[(*b->taken)++] = b->from[i];
 		most--;
 	}
 }
@@ -278,15 +285,6 @@ static bool may_start(const struct run *r, int64_t e, int64_t d)
 	return r->may_overflow && !(e > 0 && is_spent(r, r->par)) && !(d > 0 && is_spent(r, r->dr));
 }
 
-static void start_atomic(struct run *r, uint32_t group, int64_t e, int64_t d)
-{
-	take(&r->empty, group, e);
-	take(&r->drain, group, d);
-	r->par -= e + d;
-	r->dr -= d;
-	r->may_overflow = false;
-}
-
 static void crop_atomic(struct run *r, const struct buckets *lead)
 {
 	for (size_t i = 0; i < lead->count; i++) {
@@ -297,20 +295,25 @@ static void crop_atomic(struct run *r, const struct buckets *lead)
 			continue;
 		if (!may_start(r, e, d))
 			break;
-		if (drain_group_is_covered(&r->groups->of[group], e + d))
-			start_atomic(r, group, e, d);
+		if (!drain_group_is_covered(&r->groups->of[group], e + d))
+			continue;
+		take(r, &r->empty, group, e);
+		take(r, &r->drain, group, d);
+		r->par -= e + d;
+		r->dr -= d;
+		r->may_overflow = false;
 	}
 }
 
 /* Returns the rest of the budget. */
-static int64_t crop_others(const struct run *r, struct buckets *b, int64_t budget)
+static int64_t crop_others(const struct run *r, const struct buckets *b, int64_t budget)
 {
 	for (size_t i = 0; i < b->count && budget > 0; i++) {
-		int64_t most = b->sizes[b->order[i]] < budget ? b->sizes[b->order[i]] : budget;
+		int64_t most = int_min(b->sizes[b->order[i]], budget);
 
 		if (r->groups->of[b->order[i]].atomic)
 			continue;
-		take(b, b->order[i], most);
+		take(r, b, b->order[i], most);
 		budget -= most;
 	}
 	return budget;
@@ -330,38 +333,32 @@ static size_t count_complete(const struct run *r)
 	return (size_t)count;
 }
 
-void drain_budget_crop(const struct drain_budget *b, enum drain_variant variant,
-		       const struct drain_groups *g, struct drain_list empty,
-		       struct drain_list drain, struct drain_crop *out)
+size_t drain_budget_crop(const struct drain_budget *b, enum drain_variant variant,
+			 const struct drain_groups *g, const struct drain_removable *nodes,
+			 const struct drain_choice *from, struct drain_choice *out)
 {
 	struct run r = {
 		.variant = variant,
 		.groups = g,
+		.nodes = nodes,
 		.par = b->max - b->empty_in_progress - b->drain_in_progress,
 		.dr = b->max_drain - b->drain_in_progress,
 		.may_overflow = true,
 	};
+	size_t held;
 
-	memset(out, 0, sizeof(*out));
-	out->empty = mem_zalloc(empty.count + 1, sizeof(*out->empty));
-	out->drain = mem_zalloc(drain.count + 1, sizeof(*out->drain));
-	fill(&r.empty, empty, g->count, out->empty, &out->empty_count);
-	fill(&r.drain, drain, g->count, out->drain, &out->drain_count);
+	*out = (struct drain_choice){0};
+	r.empty = fill(&r, from->empty, from->empty_count, &out->empty, &out->empty_count);
+	r.drain = fill(&r, from->drain, from->drain_count, &out->drain, &out->drain_count);
 	crop_atomic(&r, &r.empty);
 	r.dr = int_min(r.par, r.dr);
 	crop_atomic(&r, &r.drain);
 	r.par = crop_others(&r, &r.empty, r.par);
 	crop_others(&r, &r.drain, int_min(r.par, r.dr));
-	out->held = count_complete(&r) - out->empty_count - out->drain_count;
+	held = count_complete(&r) - out->empty_count - out->drain_count;
 	free(r.empty.sizes);
 	free(r.empty.order);
 	free(r.drain.sizes);
 	free(r.drain.order);
-}
-
-void drain_crop_fini(struct drain_crop *c)
-{
-	free(c->empty);
-	free(c->drain);
-	memset(c, 0, sizeof(*c));
+	return held;
 }

@@ -8,7 +8,7 @@
  *              then nodes with pods to wait for, which may leave a group incomplete
  *   corrected  time; then waiting, as a whole for an atomic group; then atomic groups; then room, all
  *              or none for an atomic group. A failed node uses no room. The order is the caller's
- *              (drain_order.h), empty nodes first, risky ones last.
+ *              (drain_order.c), empty nodes first, risky ones last.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_SELECT_H
 #define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_SELECT_H
@@ -21,6 +21,8 @@
 #include "aggregator/policy/drain/drain_options.h"
 #include "aggregator/policy/drain/drain_timers.h"
 
+enum drain_out { DRAIN_STILL_IN, DRAIN_NOT_NOW, DRAIN_NOT_ROBUST_NOW };
+
 struct drain_removable {
 	/* of the caller, borrowed */
 	const struct kube_node *node;
@@ -32,6 +34,8 @@ struct drain_removable {
 	/* of drain_select() */
 	enum drain_reason reason; /* DRAIN_NONE: it may go */
 	struct error error; /* one sentence, "" where there is none */
+	/* of the wave */
+	enum drain_out out;
 };
 
 /* Numbers of the nodes that may go, in the order they should. */
@@ -45,16 +49,7 @@ void drain_select(const struct drain_options *o, struct drain_groups *g,
 		  struct drain_choice *out);
 void drain_choice_fini(struct drain_choice *c);
 
-/* Steps for nodes whose reason is DRAIN_NONE. */
-
-/*
- * Time: UnexpectedError (threshold below 0), ScaleDownDisabledAnnotation, NotUnneededLongEnough,
- * NotUnreadyLongEnough.
- */
-void drain_select_due(const struct drain_options *o, struct drain_removable *n, int64_t now_ns);
-/* NotAutoscaled, NodeGroupMinSizeReached, MinimalResourceLimitExceeded; else the room is used. */
-void drain_select_room(struct drain_groups *g, struct drain_removable *n);
-/* NotAutoscaled, and AtomicScaleDownFailed where not all of an atomic group are left. */
+/* Sets AtomicScaleDownFailed where not all of an atomic group may go, and NotAutoscaled. */
 void drain_select_atomic(const struct drain_groups *g, struct drain_removable *nodes, size_t count);
 
 /* --- how many start now */
@@ -81,22 +76,12 @@ struct drain_budget {
 	int64_t empty_in_progress, drain_in_progress;
 };
 
-/* Groups of a list of nodes; nodes of DRAIN_NO_GROUP are skipped. */
-struct drain_list {
-	const uint32_t *groups;
-	size_t count;
-};
-
-/* Indices into the two lists, by group. */
-struct drain_crop {
-	size_t *empty, *drain; /* owned */
-	size_t empty_count, drain_count;
-	size_t held; /* nodes of complete groups without budget: throttled */
-};
-
-void drain_budget_crop(const struct drain_budget *b, enum drain_variant variant,
-		       const struct drain_groups *g, struct drain_list empty,
-		       struct drain_list drain, struct drain_crop *out);
-void drain_crop_fini(struct drain_crop *c);
+/*
+ * Chooses from `from`, without nodes that are left out or in no group, into *out, by group. Returns
+ * the number of nodes of complete groups without budget: throttled.
+ */
+size_t drain_budget_crop(const struct drain_budget *b, enum drain_variant variant,
+			 const struct drain_groups *g, const struct drain_removable *nodes,
+			 const struct drain_choice *from, struct drain_choice *out);
 
 #endif

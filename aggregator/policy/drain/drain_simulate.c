@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "aggregator/policy/drain/drain_simulate.h"
+#include "aggregator/policy/drain/drain_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * evicted if it was marked as a target of disruption, or if its node was leaving or cordoned. Parts
  * that both clusters share are recognised by address.
  */
-#include "aggregator/policy/drain/drain_state.h"
+#include "aggregator/policy/drain/drain_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +15,7 @@
 
 struct drain_state *drain_state_new(void)
 {
-	struct drain_state *s = mem_zalloc(1, sizeof(*s));
-
-	drain_unremovable_init(&s->failed, DRAIN_CORRECTED);
-	return s;
+	return mem_zalloc(1, sizeof(struct drain_state));
 }
 
 void drain_hints_free(struct drain_hint **hints)
@@ -29,8 +26,10 @@ void drain_hints_free(struct drain_hint **hints)
 		free(h);
 }
 
-void drain_state_clear(struct drain_state *s)
+void drain_state_free(struct drain_state *s)
 {
+	if (!s)
+		return;
 	drain_timers_fini(&s->timers);
 	drain_unremovable_fini(&s->failed);
 	for (size_t i = 0; i < s->eviction_count; i++)
@@ -39,15 +38,6 @@ void drain_state_clear(struct drain_state *s)
 	drain_hints_free(&s->hints);
 	drain_history_clear(s);
 	cluster_drop(s->seen);
-	memset(s, 0, sizeof(*s));
-	drain_unremovable_init(&s->failed, DRAIN_CORRECTED);
-}
-
-void drain_state_free(struct drain_state *s)
-{
-	if (!s)
-		return;
-	drain_state_clear(s);
 	free(s);
 }
 

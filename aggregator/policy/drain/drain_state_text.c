@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/drain/drain_state.h"
+#include "aggregator/policy/drain/drain_internal.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 #include "shared/timefmt.h"
@@ -16,10 +16,20 @@
 
 enum { NODES_MAX = 100000, TEXT_MAX_BYTES = 256 << 20, STRING_MAX_BYTES = 4096 };
 
-static const char *const kind_names[] = {
-	[DRAIN_TIMER_UNNEEDED] = "unneeded",
-	[DRAIN_TIMER_UNREADY] = "unready",
-};
+static const char *kind_name(int kind)
+{
+	return kind == DRAIN_TIMER_UNREADY ? "unready" : "unneeded";
+}
+
+static const char *event_name(int event)
+{
+	return event == DRAIN_NOT_ASKED ? "" : drain_event_name((enum drain_event)event);
+}
+
+static const char *reason_name(int reason)
+{
+	return drain_reason_name((enum drain_reason)reason);
+}
 
 /* --- writing */
 
@@ -30,23 +40,20 @@ static void write_timers(struct jsonw *w, const struct drain_timers *t)
 		jsonw_object_open(w);
 		jsonw_key_string(w, "node", t->of[i].node);
 		jsonw_key_time_exact(w, "since", t->of[i].since_ns);
-		jsonw_key_string(w, "kind", kind_names[t->of[i].kind]);
+		jsonw_key_string(w, "kind", kind_name((int)t->of[i].kind));
 		jsonw_object_close(w);
 	}
 	jsonw_array_close(w);
 }
 
-/* Without failures of this run alone. */
 static void write_failures(struct jsonw *w, const struct drain_unremovable *u)
 {
 	jsonw_key_array(w, "unremovable");
 	for (size_t i = 0; i < u->count; i++) {
-		if (u->of[i].until_ns == 0)
-			continue;
 		jsonw_object_open(w);
 		jsonw_key_string(w, "node", u->of[i].node);
-		jsonw_key_string(w, "reason", drain_reason_name(u->of[i].reason));
-		jsonw_key_text(w, "why", u->of[i].why);
+		jsonw_key_string(w, "reason", drain_reason_name(u->of[i].why.code));
+		jsonw_key_text(w, "why", u->of[i].why.text);
 		jsonw_key_time_exact(w, "until", u->of[i].until_ns);
 		jsonw_object_close(w);
 	}
@@ -173,16 +180,16 @@ static bool read_time(const cJSON *object, const char *member, int64_t *out, str
 	return *out >= 0 || refuse(reason, member, "lies before 1970");
 }
 
-static bool read_name(const cJSON *object, const char *member, const char *const *names,
-		      size_t count, int *out, struct error *reason)
+static bool read_name(const cJSON *object, const char *member, const char *(*name_of)(int),
+		      int count, int *out, struct error *reason)
 {
 	const char *text;
 
 	if (!read_string(object, member, &text, reason))
 		return false;
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(names[i], text) == 0) {
-			*out = (int)i;
+	for (int i = 0; i < count; i++) {
+		if (*text && strcmp(name_of(i), text) == 0) {
+			*out = i;
 			return true;
 		}
 	}
@@ -192,30 +199,22 @@ static bool read_name(const cJSON *object, const char *member, const char *const
 static bool read_event(const cJSON *item, const char *member, enum drain_event *out,
 		       struct error *reason)
 {
-	const char *names[DRAIN_EVENTS];
-	int event;
+	int event = 0;
+	bool good = read_name(item, member, event_name, DRAIN_EVENTS, &event, reason);
 
-	for (int i = 0; i < DRAIN_EVENTS; i++)
-		names[i] = drain_event_name((enum drain_event)i);
-	if (!read_name(item, member, names, DRAIN_EVENTS, &event, reason))
-		return false;
 	*out = (enum drain_event)event;
-	return true;
+	return good;
 }
 
 /* NoReason if absent. */
 static bool read_code(const cJSON *item, enum drain_reason *out, struct error *reason)
 {
-	const char *names[DRAIN_REASONS];
 	int code = DRAIN_NONE;
+	bool good = !cJSON_GetObjectItemCaseSensitive(item, "reason") ||
+		    read_name(item, "reason", reason_name, DRAIN_REASONS, &code, reason);
 
-	for (int i = 0; i < DRAIN_REASONS; i++)
-		names[i] = drain_reason_name((enum drain_reason)i);
-	if (cJSON_GetObjectItemCaseSensitive(item, "reason") &&
-	    !read_name(item, "reason", names, DRAIN_REASONS, &code, reason))
-		return false;
 	*out = (enum drain_reason)code;
-	return true;
+	return good;
 }
 
 struct reading {
@@ -231,7 +230,7 @@ static bool read_timer(struct reading *in, const cJSON *item, struct error *reas
 
 	if (!read_string(item, "node", &node, reason) ||
 	    !read_time(item, "since", &t.since_ns, reason) ||
-	    !read_name(item, "kind", kind_names, 2, &kind, reason))
+	    !read_name(item, "kind", kind_name, 2, &kind, reason))
 		return false;
 	t.node = (char *)node; /* borrowed: drain_timers_load() copies it */
 	t.kind = (enum drain_timer_kind)kind;
@@ -242,18 +241,18 @@ static bool read_timer(struct reading *in, const cJSON *item, struct error *reas
 static bool read_failure(struct reading *in, const cJSON *item, struct error *reason)
 {
 	const cJSON *why = cJSON_GetObjectItemCaseSensitive(item, "why");
-	enum drain_reason code;
+	struct drain_why why_of = {.text = cJSON_GetStringValue(why)};
 	const char *node;
 	int64_t until_ns;
 
 	if (!read_string(item, "node", &node, reason) ||
-	    !read_time(item, "until", &until_ns, reason) || !read_code(item, &code, reason))
+	    !read_time(item, "until", &until_ns, reason) || !read_code(item, &why_of.code, reason))
 		return false;
+	why_of.unblock = drain_reason_unblock(why_of.code);
 	if (why && !cJSON_IsString(why))
 		return refuse(reason, "why", "must be a string");
 	if (until_ns > in->now_ns)
-		drain_unremovable_add(&in->to->failed, node, code, cJSON_GetStringValue(why),
-				      until_ns);
+		drain_unremovable_add(&in->to->failed, node, &why_of, until_ns);
 	return true;
 }
 
@@ -353,14 +352,14 @@ static bool read_hints(struct drain_state *s, const cJSON *tree, struct error *r
 static bool read_tree(struct reading *in, const cJSON *tree, struct error *reason)
 {
 	const cJSON *wave = cJSON_GetObjectItemCaseSensitive(tree, "wave");
-	const char *kind;
+	const char *kind, *text = NULL;
 
 	if (!cJSON_IsObject(tree))
 		return refuse(reason, "DrainState", "is not a JSON object in UTF-8");
 	if (!read_string(tree, "kind", &kind, reason))
 		return false;
-	if (wave && (!cJSON_IsString(wave) || strlen(wave->valuestring) > STRING_MAX_BYTES))
-		return refuse(reason, "wave", "must be a string of at most 4096 bytes");
+	if (wave && !read_string(tree, "wave", &text, reason))
+		return false;
 	if (strcmp(kind, "DrainState") != 0)
 		return refuse(reason, "kind", "must be DrainState");
 	if (!read_time(tree, "time", &in->saved_ns, reason))
@@ -372,7 +371,7 @@ static bool read_tree(struct reading *in, const cJSON *tree, struct error *reaso
 	    !read_list(in, tree, "history", DRAIN_HISTORY_MAX, read_record, reason) ||
 	    !read_hints(in->to, tree, reason))
 		return false;
-	in->to->wave = wave ? mem_strdup(wave->valuestring) : NULL;
+	in->to->wave = text ? mem_strdup(text) : NULL;
 	return true;
 }
 

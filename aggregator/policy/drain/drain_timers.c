@@ -101,17 +101,10 @@ int64_t drain_unneeded_limit(enum drain_variant variant, int64_t before, int64_t
 
 /* --- failed simulations */
 
-void drain_unremovable_init(struct drain_unremovable *u, enum drain_variant variant)
-{
-	memset(u, 0, sizeof(*u));
-	u->variant = variant;
-}
-
 static void failure_fini(struct drain_failure *f)
 {
 	free(f->node);
-	free(f->why);
-	free(f->details);
+	free(f->why.text);
 }
 
 void drain_unremovable_fini(struct drain_unremovable *u)
@@ -122,68 +115,44 @@ void drain_unremovable_fini(struct drain_unremovable *u)
 	memset(u, 0, sizeof(*u));
 }
 
-static bool stays(const struct drain_failure *f, const char *const *nodes, size_t count,
-		  int64_t now_ns)
-{
-	bool found = false;
-
-	if (f->until_ns > now_ns)
-		array_find_name(nodes, count, sizeof(*nodes), f->node, &found);
-	return found;
-}
-
-void drain_unremovable_update(struct drain_unremovable *u, const char *const *nodes, size_t count,
-			      int64_t now_ns)
+void drain_unremovable_update(struct drain_unremovable *u, enum drain_variant variant,
+			      const struct drain_plan_node *nodes, size_t count, int64_t now_ns)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < u->count; i++) {
 		struct drain_failure *f = &u->of[i];
+		bool known;
 
-		if (!stays(f, nodes, count, now_ns)) {
+		array_find_name(nodes, count, sizeof(*nodes), f->node, &known);
+		if (!known || f->until_ns <= now_ns) {
 			failure_fini(f);
 			continue;
 		}
-		if (u->variant == DRAIN_UPSTREAM) {
-			free(f->why);
-			f->why = NULL;
-			f->reason = DRAIN_NONE;
-			free(f->details);
-			f->details = NULL;
+		if (variant == DRAIN_UPSTREAM) {
+			free(f->why.text);
+			f->why = (struct drain_why){.code = DRAIN_NONE};
 		}
 		u->of[kept++] = *f;
 	}
 	u->count = kept;
 }
 
-void drain_unremovable_add(struct drain_unremovable *u, const char *node, enum drain_reason reason,
-			   const char *why, int64_t until_ns)
+void drain_unremovable_add(struct drain_unremovable *u, const char *node,
+			   const struct drain_why *why, int64_t until_ns)
 {
-	char *copy = why ? mem_strdup(why) : NULL; /* it may be the one that is replaced */
+	/* It may be the one that is replaced. */
+	char *text = why->text ? mem_strdup(why->text) : NULL;
 	struct drain_failure *f;
 	size_t at;
 
 	u->of = drain_put_name(u->of, &u->count, &u->room, sizeof(*u->of), node, &at);
 	f = &u->of[at];
-	free(f->why);
-	free(f->details);
-	f->details = NULL;
-	f->why = copy;
-	f->reason = reason;
-	if (until_ns)
-		f->until_ns = until_ns;
-}
-
-void drain_unremovable_tell(struct drain_unremovable *u, const char *node, const void *details,
-			    size_t size)
-{
-	bool found;
-	size_t at = array_find_name(u->of, u->count, sizeof(*u->of), node, &found);
-
-	if (!found)
-		return;
-	free(u->of[at].details);
-	u->of[at].details = memcpy(mem_alloc(size), details, size);
+	free(f->why.text);
+	f->why = *why;
+	f->why.text = text;
+	f->why.pod = NULL;
+	f->until_ns = until_ns;
 }
 
 const struct drain_failure *drain_unremovable_recent(const struct drain_unremovable *u,
@@ -192,5 +161,5 @@ const struct drain_failure *drain_unremovable_recent(const struct drain_unremova
 	bool found;
 	size_t at = array_find_name(u->of, u->count, sizeof(*u->of), node, &found);
 
-	return found && u->of[at].until_ns != 0 ? &u->of[at] : NULL;
+	return found ? &u->of[at] : NULL;
 }

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "aggregator/model/object.h"
-#include "aggregator/policy/drain/drain_options.h"
+#include "aggregator/policy/drain/drain.h"
 
 enum drain_timer_kind { DRAIN_TIMER_UNNEEDED, DRAIN_TIMER_UNREADY };
 
@@ -75,8 +75,7 @@ int64_t drain_unneeded_limit(enum drain_variant variant, int64_t before, int64_t
 /* --- failed simulations */
 
 /*
- * Nodes that could not be drained and why: reasons of this run, and those of failed simulations
- * until their recheck.
+ * Nodes whose simulation failed, and why, until their recheck.
  *
  *   upstream   a new run keeps only the time of a failure
  *   corrected  the reason stays as long as the time
@@ -84,30 +83,23 @@ int64_t drain_unneeded_limit(enum drain_variant variant, int64_t before, int64_t
 
 struct drain_failure {
 	char *node; /* owned */
-	enum drain_reason reason; /* DRAIN_NONE: forgotten, only the time is left */
-	char *why; /* owned; a sentence or NULL */
-	int64_t until_ns; /* not simulated before; 0: in the next run */
-	void *details; /* owned, one block of the caller; NULL: none, as after a restart */
+	struct drain_why why; /* without its pod; code NONE: forgotten, only the time is left */
+	int64_t until_ns; /* not simulated before */
 };
 
-/* Sorted by node. */
+/* Sorted by node. All zero at first. */
 struct drain_unremovable {
-	enum drain_variant variant;
 	struct drain_failure *of; /* owned */
 	size_t count, room;
 };
 
-void drain_unremovable_init(struct drain_unremovable *u, enum drain_variant variant);
 void drain_unremovable_fini(struct drain_unremovable *u);
 /* A run begins: drops expired failures and nodes that are not in `nodes`, sorted by name. */
-void drain_unremovable_update(struct drain_unremovable *u, const char *const *nodes, size_t count,
-			      int64_t now_ns);
-/* Replaces the node's entry; copies strings, why may be NULL. until_ns 0 keeps an earlier time. */
-void drain_unremovable_add(struct drain_unremovable *u, const char *node, enum drain_reason reason,
-			   const char *why, int64_t until_ns);
-/* Copies the details of the reason that was just added. */
-void drain_unremovable_tell(struct drain_unremovable *u, const char *node, const void *details,
-			    size_t size);
+void drain_unremovable_update(struct drain_unremovable *u, enum drain_variant variant,
+			      const struct drain_plan_node *nodes, size_t count, int64_t now_ns);
+/* Replaces the node's entry by a copy, of which the text may be NULL. */
+void drain_unremovable_add(struct drain_unremovable *u, const char *node,
+			   const struct drain_why *why, int64_t until_ns);
 /* A failed simulation before its recheck, or NULL. */
 const struct drain_failure *drain_unremovable_recent(const struct drain_unremovable *u,
 						     const char *node);

@@ -14,6 +14,11 @@
 
 static const double GIB = 1073741824.0;
 
+static bool is_placeholder(const struct drain_run *r, place_pod pod)
+{
+	return drain_extra_of(r, pod) == DRAIN_EXTRA_PLACEHOLDER;
+}
+
 static bool leaves(const struct drain_run *r, const struct drain_case *c, place_pod pod)
 {
 	const struct kube_pod *record = place_pod_record(r->place, pod);
@@ -26,56 +31,45 @@ static bool leaves(const struct drain_run *r, const struct drain_case *c, place_
 	return strcmp(record->node, c->view->name) != 0;
 }
 
-struct sorted_item {
-	struct drain_item item;
-	const struct kube_pod *record;
-	int64_t cpu_milli, mem_bytes; /* 0: size does not matter (upstream) */
-	bool placeholder;
-};
-
-static int by_size(const void *left, const void *right)
+/* Placeholders last; then the largest first (corrected); then by name. */
+static int compare_leavers(const void *left, const void *right, void *run)
 {
-	const struct sorted_item *a = left, *b = right;
-	int by_name;
+	static const int sizes[] = {RESOURCE_CPU, RESOURCE_MEMORY};
+	const struct drain_run *r = run;
+	const struct drain_item *a = left, *b = right;
+	const struct kube_pod *x = place_pod_record(r->place, a->pod);
+	const struct kube_pod *y = place_pod_record(r->place, b->pod);
+	int order = is_placeholder(r, a->pod) - is_placeholder(r, b->pod);
 
-	if (a->placeholder != b->placeholder)
-		return a->placeholder ? 1 : -1;
-	if (a->cpu_milli != b->cpu_milli)
-		return a->cpu_milli > b->cpu_milli ? -1 : 1;
-	if (a->mem_bytes != b->mem_bytes)
-		return a->mem_bytes > b->mem_bytes ? -1 : 1;
-	by_name = object_compare(&a->record->object, &b->record->object);
-	return by_name ? by_name : (a->item.pod > b->item.pod) - (a->item.pod < b->item.pod);
+	for (int i = 0; r->corrected && !order && i < 2; i++) {
+		int64_t more = kube_pod_requests(y)->of[sizes[i]];
+		int64_t less = kube_pod_requests(x)->of[sizes[i]];
+
+		order = (more > less) - (more < less);
+	}
+	if (!order)
+		order = object_compare(&x->object, &y->object);
+	return order ? order : (a->pod > b->pod) - (a->pod < b->pod);
 }
 
-static place_node hint_of(const struct drain_run *r, const struct drain_case *c, place_pod pod,
-			  const struct kube_pod *record)
-{
-	const char *node;
-
-	for (size_t i = 0; i < c->placed.count; i++)
-		if (c->placed.items[i].pod == pod)
-			return c->placed.items[i].to;
-	node = drain_state_hint(r->state, record->object.uid);
-	if (node)
-		return place_find_node(r->place, node);
-	/* A pod of another node that stays may start again there. */
-	return strcmp(record->node, c->view->name) == 0 ? PLACE_NONE : place_where(r->place, pod);
-}
-
-static struct sorted_item describe(const struct drain_run *r, const struct drain_case *c,
-				   place_pod pod)
+static struct drain_item item_of(const struct drain_run *r, const struct drain_case *c,
+				 place_pod pod)
 {
 	const struct kube_pod *record = place_pod_record(r->place, pod);
-	const struct resources *asked = kube_pod_requests(record);
+	const char *node = drain_state_hint(r->state, record->object.uid);
+	struct drain_item item = {pod, PLACE_NONE, PLACE_NONE, 0};
 
-	return (struct sorted_item){
-		.item = {pod, hint_of(r, c, pod, record), PLACE_NONE, 0},
-		.record = record,
-		.cpu_milli = r->corrected ? asked->of[RESOURCE_CPU] : 0,
-		.mem_bytes = r->corrected ? asked->of[RESOURCE_MEMORY] : 0,
-		.placeholder = drain_extra_of(r, pod) == DRAIN_EXTRA_PLACEHOLDER,
-	};
+	for (size_t i = 0; i < c->placed.count; i++)
+		if (c->placed.items[i].pod == pod) {
+			item.hint = c->placed.items[i].to;
+			return item;
+		}
+	if (node)
+		item.hint = place_find_node(r->place, node);
+	else if (strcmp(record->node, c->view->name) != 0)
+		/* A pod of another node that stays may start again there. */
+		item.hint = place_where(r->place, pod);
+	return item;
 }
 
 /* The i-th pod of c->leave if it is on another node; else PLACE_NONE. */
@@ -93,31 +87,24 @@ static struct drain_item *leavers(const struct drain_run *r, const struct drain_
 				  size_t *count, size_t *real)
 {
 	place_node n = (place_node)(c - r->cases);
-	struct sorted_item *sorted;
 	struct drain_item *items;
-	size_t on = 0, kept = 0;
+	size_t on = c->leave_count - c->leave_own;
 
 	for (place_pod pod = place_first_on(r->place, n); pod != PLACE_NONE;
 	     pod = place_next_on(r->place, pod))
 		on++;
-	on += c->leave_count - c->leave_own;
-	sorted = mem_zalloc(on + 1, sizeof(*sorted));
 	items = mem_zalloc(on + 1, sizeof(*items));
+	*count = *real = 0;
 	for (place_pod pod = place_first_on(r->place, n); pod != PLACE_NONE;
 	     pod = place_next_on(r->place, pod))
 		if (leaves(r, c, pod))
-			sorted[kept++] = describe(r, c, pod);
+			items[(*count)++] = item_of(r, c, pod);
 	for (size_t i = c->leave_own; i < c->leave_count; i++)
 		if (find_fallen(r, c, i) != PLACE_NONE)
-			sorted[kept++] = describe(r, c, find_fallen(r, c, i));
-	qsort(sorted, kept, sizeof(*sorted), by_size);
-	*real = 0;
-	for (size_t i = 0; i < kept; i++) {
-		items[i] = sorted[i].item;
-		*real += !sorted[i].placeholder;
-	}
-	*count = kept;
-	free(sorted);
+			items[(*count)++] = item_of(r, c, find_fallen(r, c, i));
+	qsort_r(items, *count, sizeof(*items), compare_leavers, (void *)r);
+	while (*real < *count && !is_placeholder(r, items[*real].pod))
+		(*real)++;
 	return items;
 }
 

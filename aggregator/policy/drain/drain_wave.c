@@ -30,27 +30,14 @@
 
 static const int64_t SECOND_NS = 1000000000;
 
-enum out_of_wave { STILL_IN, NOT_NOW, NOT_ROBUST_NOW };
-
-struct pick {
-	size_t number; /* of removables */
-	place_mark mark; /* before it */
-	struct drain_placement placed; /* its items are owned */
-};
-
 struct wave {
 	struct drain_run *r;
 	struct drain_removable *of; /* owned; the candidate set */
-	uint8_t *out; /* owned; by number, enum out_of_wave */
 	struct drain_choice choice;
 	struct drain_budget budget;
 	int64_t empty_left, drain_left; /* by schedules; INT64_MAX: not limited */
 	bool by_schedule; /* schedules are stricter than parallelism */
 	struct error schedule;
-	bool *allowed; /* owned; by node: no candidate */
-	struct pick *picks; /* owned; the wave so far */
-	size_t pick_count;
-	place_node *gone; /* owned; of the picks */
 	size_t held;
 	size_t tries; /* nodes simulated */
 	bool late; /* time was up */
@@ -71,17 +58,13 @@ static void count_in_progress(struct wave *w)
 					  .max_drain = r->config->rules.max_drain_parallelism};
 	for (size_t i = 0; i < r->count; i++) {
 		const struct drain_case *c = &r->cases[i];
-		bool drains = false;
 
 		if (!c->in_deletion)
 			continue;
-		for (size_t j = 0; j < c->pod_count; j++)
-			drains |= kube_pod_is_active(c->pods[j]) &&
-				  !drain_is_daemon_pod(c->pods[j]) && !c->pods[j]->template->mirror;
-		if (drains)
-			w->budget.drain_in_progress++;
-		else
+		if (drain_is_empty(c->pods, c->pod_count))
 			w->budget.empty_in_progress++;
+		else
+			w->budget.drain_in_progress++;
 	}
 }
 
@@ -118,31 +101,29 @@ static void ask_schedules(struct wave *w)
 	room = w->empty_left > w->drain_left ? w->empty_left : w->drain_left;
 	w->by_schedule = room < w->budget.max - on_way ||
 			 w->drain_left < w->budget.max_drain - w->budget.drain_in_progress;
-	if (room < INT64_MAX - on_way)
-		w->budget.max = int_min(w->budget.max, on_way + room);
-	if (w->drain_left < INT64_MAX - w->budget.drain_in_progress)
-		w->budget.max_drain =
-			int_min(w->budget.max_drain, w->budget.drain_in_progress + w->drain_left);
+	w->budget.max = int_min(w->budget.max, add_saturating(on_way, room));
+	w->budget.max_drain = int_min(w->budget.max_drain,
+				      add_saturating(w->budget.drain_in_progress, w->drain_left));
 }
 
 /* --- leaving out */
 
 /* Leaves out the node and the rest of its atomic group. */
-static void leave_out(struct wave *w, size_t number, enum out_of_wave how)
+static void leave_out(struct wave *w, size_t number, enum drain_out how)
 {
 	uint32_t group = w->of[number].group;
 
-	w->out[number] = (uint8_t)how;
-	if (group == DRAIN_NO_GROUP || !w->r->groups.of[group].atomic)
+	w->of[number].out = how;
+	if (group == DRAIN_NO_GROUP || !w->r->plan->groups.of[group].atomic)
 		return;
 	for (size_t i = 0; i < w->r->set_count; i++) {
-		if (w->of[i].group != group || w->out[i] != STILL_IN ||
+		if (w->of[i].group != group || w->of[i].out != DRAIN_STILL_IN ||
 		    w->of[i].reason != DRAIN_NONE)
 			continue;
-		w->out[i] = (uint8_t)how;
+		w->of[i].out = how;
 		drain_add_reason(case_of(w, i), DRAIN_ATOMIC_FAILED,
 				 "group \"%s\" goes as a whole, and node %s cannot go now",
-				 w->r->groups.of[group].name, case_of(w, number)->view->name);
+				 w->r->plan->groups.of[group].name, case_of(w, number)->view->name);
 	}
 }
 
@@ -167,17 +148,16 @@ static bool ask_budgets(struct wave *w, size_t number)
 {
 	struct drain_case *c = case_of(w, number);
 	struct drain_pdb_verdict v;
-	struct drain_why *why;
 
 	drain_pdbs_ask(w->r->pdbs, c->leave, c->leave_count, &v);
 	if (v.reason == DRAIN_NONE && (v.in_parallel || (!c->falls.len && is_alone(w, c))))
 		return true;
-	why = drain_add_reason(c, v.reason == DRAIN_NONE ? DRAIN_NOT_ENOUGH_PDB : v.reason,
-			       "pod %s/%s waits for PodDisruptionBudget %s: %" PRId64
-			       " more may leave beside this wave",
-			       v.pod->object.namespace, v.pod->object.name, v.budget->object.name,
-			       v.remaining > 0 ? v.remaining : 0);
-	why->pod = v.pod;
+	drain_add_reason(c, v.reason == DRAIN_NONE ? DRAIN_NOT_ENOUGH_PDB : v.reason,
+			 "pod %s/%s waits for PodDisruptionBudget %s: %" PRId64
+			 " more may leave beside this wave",
+			 v.pod->object.namespace, v.pod->object.name, v.budget->object.name,
+			 v.remaining > 0 ? v.remaining : 0)
+		->pod = v.pod;
 	return false;
 }
 
@@ -185,13 +165,11 @@ static bool ask_owners(struct wave *w, size_t number)
 {
 	struct drain_case *c = case_of(w, number);
 	const struct kube_pod *pod = NULL;
-	struct drain_why *link;
 	struct error why;
 
 	if (drain_owners_take(w->r->owners, c->leave, c->leave_count, &pod, &why) == DRAIN_NONE)
 		return true;
-	link = drain_add_reason(c, DRAIN_OWNER_SHARE, "%s", why.text);
-	link->pod = pod;
+	drain_add_reason(c, DRAIN_OWNER_SHARE, "%s", why.text)->pod = pod;
 	return false;
 }
 
@@ -211,9 +189,9 @@ static bool is_returned_to(struct wave *w, struct drain_case *c)
 {
 	size_t pods = 0;
 
-	for (size_t i = 0; i < w->pick_count; i++)
-		for (size_t j = 0; j < w->picks[i].placed.own_count; j++)
-			pods += &w->r->cases[w->picks[i].placed.items[j].to] == c;
+	for (size_t i = 0; i < w->r->pick_count; i++)
+		for (size_t j = 0; j < w->r->picks[i].placed.own_count; j++)
+			pods += &w->r->cases[w->r->picks[i].placed.items[j].to] == c;
 	if (pods)
 		drain_add_reason(
 			c, DRAIN_DESTINATION,
@@ -247,13 +225,13 @@ static void try_pick(struct wave *w, const struct drain_case *c, struct drain_tr
 {
 	bool *allowed;
 
-	drain_try_node(w->r, c, w->r->corrected ? w->allowed : NULL, out);
+	drain_try_node(w->r, c, w->r->corrected ? w->r->stays : NULL, out);
 	if (out->reason == DRAIN_NONE || c->leave_own == c->leave_count)
 		return;
 	free(out->placed.items);
 	free(out->other);
 	allowed = mem_zalloc(w->r->count + 1, sizeof(*allowed));
-	memcpy(allowed, w->allowed, w->r->count * sizeof(*allowed));
+	memcpy(allowed, w->r->stays, w->r->count * sizeof(*allowed));
 	for (size_t i = c->leave_own; i < c->leave_count; i++)
 		allowed[place_find_node(w->r->place, c->leave[i]->node)] = true;
 	drain_try_node(w->r, c, allowed, out);
@@ -262,7 +240,7 @@ static void try_pick(struct wave *w, const struct drain_case *c, struct drain_tr
 
 static bool add_pick(struct wave *w, size_t number)
 {
-	struct pick *pick = &w->picks[w->pick_count];
+	struct drain_pick *pick = &w->r->picks[w->r->pick_count];
 	struct drain_case *c = case_of(w, number);
 	struct error why = {""};
 	struct drain_trial trial;
@@ -270,16 +248,16 @@ static bool add_pick(struct wave *w, size_t number)
 	if (!reserve(w, number))
 		return false;
 	pick->number = number;
+	pick->node = (place_node)w->r->set[number];
 	w->tries++;
 	pick->mark = place_fork(w->r->place);
-	w->gone[w->pick_count] = (place_node)w->r->set[number];
 	try_pick(w, c, &trial);
 	pick->placed = trial.placed;
 	if (trial.reason != DRAIN_NONE) {
 		drain_explain_trial(c, &trial);
 		drain_gangs_explain(c);
-	} else if (drain_slack_holds(w->r, w->gone, w->pick_count + 1, &why)) {
-		w->pick_count++;
+	} else if (drain_slack_holds(w->r, w->r->pick_count + 1, &why)) {
+		w->r->pick_count++;
 		return true;
 	} else {
 		drain_add_reason(c, DRAIN_SLACK_DROPS, "%s", why.text);
@@ -292,11 +270,11 @@ static bool add_pick(struct wave *w, size_t number)
 
 static void pop_picks(struct wave *w, size_t keep)
 {
-	if (w->pick_count <= keep)
+	if (w->r->pick_count <= keep)
 		return;
-	place_revert(w->r->place, w->picks[keep].mark);
-	while (w->pick_count > keep) {
-		struct pick *pick = &w->picks[--w->pick_count];
+	place_revert(w->r->place, w->r->picks[keep].mark);
+	while (w->r->pick_count > keep) {
+		struct drain_pick *pick = &w->r->picks[--w->r->pick_count];
 
 		give_back(w, pick->number);
 		free(pick->placed.items);
@@ -305,106 +283,57 @@ static void pop_picks(struct wave *w, size_t keep)
 
 /* --- choosing */
 
-struct list {
-	size_t *numbers; /* owned */
-	uint32_t *groups; /* owned */
-	size_t count;
-};
-
-static struct list remaining(const struct wave *w, const size_t *numbers, size_t count)
+/* Leaves out the nodes of a list behind the first `most`. True: some were left out. */
+static bool close_behind(struct wave *w, const size_t *numbers, size_t count, int64_t most)
 {
-	struct list l = {mem_zalloc(count + 1, sizeof(*l.numbers)),
-			 mem_zalloc(count + 1, sizeof(*l.groups)), 0};
-
-	for (size_t i = 0; i < count; i++) {
-		if (w->out[numbers[i]] != STILL_IN)
-			continue;
-		l.numbers[l.count] = numbers[i];
-		l.groups[l.count++] = w->of[numbers[i]].group;
-	}
-	return l;
-}
-
-static void list_fini(struct list *l)
-{
-	free(l->numbers);
-	free(l->groups);
-}
-
-static bool close_one(struct wave *w, size_t number)
-{
-	drain_add_reason(case_of(w, number), DRAIN_BUDGET_CLOSED, "%s", w->schedule.text);
-	leave_out(w, number, NOT_NOW);
-	return true;
-}
-
-/* Leaves out nodes beyond the schedules, by kind. True: some were left out. */
-static bool close_by_schedule(struct wave *w, const struct drain_crop *crop,
-			      const struct list *empty, const struct list *drain)
-{
-	int64_t drains = w->drain_left;
 	bool closed = false;
 
-	for (size_t i = crop->empty_count; i > 0 && (int64_t)i > w->empty_left; i--)
-		if (w->out[empty->numbers[crop->empty[i - 1]]] == STILL_IN)
-			closed = close_one(w, empty->numbers[crop->empty[i - 1]]);
-	if (drains != INT64_MAX)
-		drains -= (int64_t)crop->empty_count;
-	for (size_t i = crop->drain_count; i > 0 && (int64_t)i > drains; i--)
-		if (w->out[drain->numbers[crop->drain[i - 1]]] == STILL_IN)
-			closed = close_one(w, drain->numbers[crop->drain[i - 1]]);
+	for (size_t i = count; i > 0 && (int64_t)i > most; i--) {
+		size_t number = numbers[i - 1];
+
+		if (w->of[number].out != DRAIN_STILL_IN)
+			continue;
+		drain_add_reason(case_of(w, number), DRAIN_BUDGET_CLOSED, "%s", w->schedule.text);
+		leave_out(w, number, DRAIN_NOT_NOW);
+		closed = true;
+	}
 	return closed;
 }
 
-/* The crop of the nodes still in; the caller frees it. */
-static size_t *crop_once(struct wave *w, size_t *count, bool *closed)
+/* Nodes beyond the schedules, by kind. */
+static bool close_by_schedule(struct wave *w, const struct drain_choice *crop)
 {
-	struct list empty = remaining(w, w->choice.empty, w->choice.empty_count);
-	struct list drain = remaining(w, w->choice.drain, w->choice.drain_count);
-	size_t *chosen = mem_zalloc(empty.count + drain.count + 1, sizeof(*chosen));
-	struct drain_crop crop;
+	int64_t drains = w->drain_left;
+	bool closed = close_behind(w, crop->empty, crop->empty_count, w->empty_left);
 
-	drain_budget_crop(&w->budget, w->r->config->rules.variant, &w->r->groups,
-			  (struct drain_list){empty.groups, empty.count},
-			  (struct drain_list){drain.groups, drain.count}, &crop);
-	*closed = close_by_schedule(w, &crop, &empty, &drain);
-	*count = 0;
-	for (size_t i = 0; i < crop.empty_count; i++)
-		chosen[(*count)++] = empty.numbers[crop.empty[i]];
-	for (size_t i = 0; i < crop.drain_count; i++)
-		chosen[(*count)++] = drain.numbers[crop.drain[i]];
-	w->held = crop.held;
-	drain_crop_fini(&crop);
-	list_fini(&empty);
-	list_fini(&drain);
-	return chosen;
+	if (drains != INT64_MAX)
+		drains -= (int64_t)crop->empty_count;
+	return close_behind(w, crop->drain, crop->drain_count, drains) || closed;
 }
 
+/* The crop of the nodes still in; the caller frees it. */
 static size_t *crop(struct wave *w, size_t *count)
 {
-	bool closed;
-	size_t *chosen = crop_once(w, count, &closed);
+	const struct drain_run *r = w->r;
+	struct drain_choice crop = {0};
+	size_t *chosen;
 
-	while (closed) {
-		free(chosen);
-		chosen = crop_once(w, count, &closed);
-	}
+	do {
+		drain_choice_fini(&crop);
+		w->held = drain_budget_crop(&w->budget, r->config->rules.variant, &r->plan->groups,
+					    w->of, &w->choice, &crop);
+	} while (close_by_schedule(w, &crop));
+	*count = crop.empty_count + crop.drain_count;
+	chosen = mem_zalloc(*count + 1, sizeof(*chosen));
+	memcpy(chosen, crop.empty, crop.empty_count * sizeof(*chosen));
+	memcpy(chosen + crop.empty_count, crop.drain, crop.drain_count * sizeof(*chosen));
+	drain_choice_fini(&crop);
 	return chosen;
 }
-
-/* Only after some trials, so that a large cluster gets a wave, too. */
-static bool is_late(const struct wave *w)
-{
-	const struct drain_input *in = w->r->in;
-
-	return in->out_of_time && w->tries >= w->r->config->rules.simulation_min_nodes &&
-	       in->out_of_time(in->context);
-}
-
 static bool is_picked(const struct wave *w, size_t number)
 {
-	for (size_t i = 0; i < w->pick_count; i++)
-		if (w->picks[i].number == number)
+	for (size_t i = 0; i < w->r->pick_count; i++)
+		if (w->r->picks[i].number == number)
 			return true;
 	return false;
 }
@@ -414,11 +343,12 @@ static void end_for_time(struct wave *w)
 {
 	w->late = true;
 	for (size_t i = 0; i < w->r->set_count; i++) {
-		if (w->out[i] != STILL_IN || w->of[i].reason != DRAIN_NONE || is_picked(w, i))
+		if (w->of[i].out != DRAIN_STILL_IN || w->of[i].reason != DRAIN_NONE ||
+		    is_picked(w, i))
 			continue;
 		drain_add_reason(case_of(w, i), DRAIN_NOT_EXAMINED,
 				 "time was up before it was tried beside the wave");
-		leave_out(w, i, NOT_NOW);
+		leave_out(w, i, DRAIN_NOT_NOW);
 	}
 }
 
@@ -428,17 +358,17 @@ static bool pick_all(struct wave *w, const size_t *chosen, size_t count)
 	size_t same = 0;
 	bool all = true;
 
-	while (same < count && same < w->pick_count && w->picks[same].number == chosen[same])
+	while (same < count && same < w->r->pick_count && w->r->picks[same].number == chosen[same])
 		same++;
 	pop_picks(w, same);
 	for (size_t i = same; i < count; i++) {
-		if (!w->late && is_late(w)) {
+		if (!w->late && drain_is_late(w->r, w->tries)) {
 			end_for_time(w);
 			return false;
 		}
-		if (w->out[chosen[i]] != STILL_IN || add_pick(w, chosen[i]))
+		if (w->of[chosen[i]].out != DRAIN_STILL_IN || add_pick(w, chosen[i]))
 			continue;
-		leave_out(w, chosen[i], NOT_NOW);
+		leave_out(w, chosen[i], DRAIN_NOT_NOW);
 		all = false;
 	}
 	return all;
@@ -456,44 +386,15 @@ static void choose(struct wave *w)
 	} while (!done);
 }
 
-/* The wave so far; the caller frees it, but not its items. */
-static struct drain_part *parts_of(const struct wave *w)
-{
-	struct drain_part *parts = mem_zalloc(w->pick_count + 1, sizeof(*parts));
-
-	for (size_t i = 0; i < w->pick_count; i++)
-		parts[i] = (struct drain_part){(place_node)w->r->set[w->picks[i].number],
-					       w->picks[i].placed};
-	return parts;
-}
-
 /* --- robust */
-
-/*
- * A removable that makes the wave fragile; SIZE_MAX: none. Reverts the wave in the simulation;
- * replay() restores it.
- */
-static size_t find_fragile(struct wave *w, struct error *why)
-{
-	struct drain_part *parts = parts_of(w);
-	size_t victim;
-
-	if (w->pick_count)
-		place_revert(w->r->place, w->picks[0].mark);
-	victim = drain_find_fragile(w->r, parts, w->pick_count, why);
-	w->r->plan->wave.any_order =
-		victim == SIZE_MAX && drain_holds_in_any_order(w->r, parts, w->pick_count);
-	free(parts);
-	return victim == SIZE_MAX ? SIZE_MAX : w->picks[victim].number;
-}
 
 static void replay(struct wave *w)
 {
-	for (size_t i = 0; i < w->pick_count; i++) {
-		struct pick *pick = &w->picks[i];
+	for (size_t i = 0; i < w->r->pick_count; i++) {
+		struct drain_pick *pick = &w->r->picks[i];
 
 		pick->mark = place_fork(w->r->place);
-		place_drain_node(w->r->place, (place_node)w->r->set[pick->number]);
+		place_drain_node(w->r->place, pick->node);
 		for (size_t j = 0; j < pick->placed.count; j++)
 			place_take(w->r->place, pick->placed.items[j].pod);
 		for (size_t j = 0; j < pick->placed.count; j++)
@@ -501,10 +402,23 @@ static void replay(struct wave *w)
 	}
 }
 
+/* A removable that makes the wave fragile; SIZE_MAX: none. */
+static size_t find_fragile(struct wave *w, struct error *why)
+{
+	size_t victim;
+
+	if (w->r->pick_count)
+		place_revert(w->r->place, w->r->picks[0].mark);
+	victim = drain_find_fragile(w->r, why);
+	w->r->plan->wave.any_order = victim == SIZE_MAX && drain_holds_in_any_order(w->r);
+	replay(w);
+	return victim == SIZE_MAX ? SIZE_MAX : w->r->picks[victim].number;
+}
+
 static bool has_drains(const struct wave *w)
 {
-	for (size_t i = 0; i < w->pick_count; i++)
-		if (w->picks[i].placed.own_count)
+	for (size_t i = 0; i < w->r->pick_count; i++)
+		if (w->r->picks[i].placed.own_count)
 			return true;
 	return false;
 }
@@ -513,33 +427,22 @@ static bool has_drains(const struct wave *w)
 static void readmit(struct wave *w)
 {
 	for (size_t i = 0; i < w->r->set_count; i++) {
-		if (w->out[i] != NOT_ROBUST_NOW)
+		if (w->of[i].out != DRAIN_NOT_ROBUST_NOW)
 			continue;
-		w->out[i] = STILL_IN;
+		w->of[i].out = DRAIN_STILL_IN;
 		drain_forget_reasons(case_of(w, i)->out);
 	}
 }
 
-static void leave_out_fragile(struct wave *w, size_t victim, const struct error *why)
+/* Chooses again without the victim; returns the next one. */
+static size_t exchange(struct wave *w, size_t victim, struct error *why)
 {
 	drain_add_reason(case_of(w, victim), DRAIN_NOT_ROBUST,
 			 "with it the wave would depend on where the kube-scheduler puts pods: %s",
 			 why->text);
-	leave_out(w, victim, NOT_ROBUST_NOW);
-}
-
-/* Leaves out fragile nodes without replacement until the wave is robust. */
-static void cut_to_robust(struct wave *w, size_t victim, struct error *why)
-{
-	for (size_t i = 0; i < w->r->set_count; i++)
-		if (w->out[i] == STILL_IN && !is_picked(w, i))
-			w->out[i] = NOT_ROBUST_NOW;
-	while (victim != SIZE_MAX) {
-		leave_out_fragile(w, victim, why);
-		choose(w);
-		victim = find_fragile(w, why);
-		replay(w);
-	}
+	leave_out(w, victim, DRAIN_NOT_ROBUST_NOW);
+	choose(w);
+	return find_fragile(w, why);
 }
 
 static void choose_robust(struct wave *w)
@@ -549,17 +452,17 @@ static void choose_robust(struct wave *w)
 	struct error why = {""};
 	size_t victim = find_fragile(w, &why);
 
-	replay(w);
 	out->not_robust = why;
-	for (uint32_t i = 0; victim != SIZE_MAX && i < w->r->config->robust_tries && !is_late(w);
-	     i++) {
-		leave_out_fragile(w, victim, &why);
-		choose(w);
-		victim = find_fragile(w, &why);
-		replay(w);
-	}
-	if (must && victim != SIZE_MAX)
-		cut_to_robust(w, victim, &why);
+	for (uint32_t i = 0;
+	     victim != SIZE_MAX && i < w->r->config->robust_tries && !drain_is_late(w->r, w->tries);
+	     i++)
+		victim = exchange(w, victim, &why);
+	/* Without replacements then. */
+	for (size_t i = 0; must && victim != SIZE_MAX && i < w->r->set_count; i++)
+		if (w->of[i].out == DRAIN_STILL_IN && !is_picked(w, i))
+			w->of[i].out = DRAIN_NOT_ROBUST_NOW;
+	while (must && victim != SIZE_MAX)
+		victim = exchange(w, victim, &why);
 	out->robust = must || (victim == SIZE_MAX && (has_drains(w) || !*out->not_robust.text));
 	out->any_order &= out->robust;
 	if (out->robust) {
@@ -580,7 +483,7 @@ static void explain_held(struct wave *w, size_t number)
 
 	if (c->out->reason_count)
 		return;
-	if (w->out[number] == NOT_ROBUST_NOW) {
+	if (w->of[number].out == DRAIN_NOT_ROBUST_NOW) {
 		drain_add_reason(c, DRAIN_NOT_ROBUST,
 				 "no more waves were tried for one that is robust");
 		return;
@@ -621,22 +524,19 @@ static void tell_throttle(struct wave *w)
 	t->limit = w->r->config->rules.max_parallelism;
 	t->drains_limit = w->r->config->rules.max_drain_parallelism;
 	t->drains_used = w->budget.drain_in_progress;
-	t->used = t->drains_used + w->budget.empty_in_progress + (int64_t)w->pick_count;
-	for (size_t i = 0; i < w->pick_count; i++)
-		t->drains_used += w->picks[i].placed.own_count > 0;
+	t->used = t->drains_used + w->budget.empty_in_progress + (int64_t)w->r->pick_count;
+	for (size_t i = 0; i < w->r->pick_count; i++)
+		t->drains_used += w->r->picks[i].placed.own_count > 0;
 	t->held = w->held;
 	t->throttled = w->held > 0 && t->used >= t->limit;
 }
 
 static void tell(struct wave *w)
 {
-	struct drain_part *parts = parts_of(w);
-
 	tell_throttle(w);
-	drain_record_wave(w->r, parts, w->pick_count, w->pick_count ? w->picks[0].mark : 0);
+	drain_record_wave(w->r);
 	for (size_t i = 0; i < w->r->set_count; i++)
 		explain_selected(w, i);
-	free(parts);
 }
 
 /* --- the wave */
@@ -646,11 +546,9 @@ static void read_removables(struct wave *w)
 	struct drain_run *r = w->r;
 
 	w->of = mem_zalloc(r->set_count + 1, sizeof(*w->of));
-	w->out = mem_zalloc(r->set_count + 1, sizeof(*w->out));
-	w->picks = mem_zalloc(r->set_count + 1, sizeof(*w->picks));
-	w->gone = mem_zalloc(r->set_count + 1, sizeof(*w->gone));
-	w->allowed = mem_zalloc(r->count + 1, sizeof(*w->allowed));
-	memset(w->allowed, true, r->count * sizeof(*w->allowed));
+	r->picks = mem_zalloc(r->set_count + 1, sizeof(*r->picks));
+	r->stays = mem_zalloc(r->count + 1, sizeof(*r->stays));
+	memset(r->stays, true, r->count * sizeof(*r->stays));
 	for (size_t i = 0; i < r->set_count; i++) {
 		const struct drain_case *c = case_of(w, i);
 
@@ -662,7 +560,7 @@ static void read_removables(struct wave *w)
 		w->of[i].movable = c->placed.own_count;
 		w->of[i].waiting = c->sorted.wait_count;
 		w->of[i].risky = c->risky;
-		w->allowed[r->set[i]] = false;
+		r->stays[r->set[i]] = false;
 	}
 }
 
@@ -695,21 +593,15 @@ void drain_choose_wave(struct drain_run *r)
 	count_in_progress(&w);
 	ask_schedules(&w);
 	read_removables(&w);
-	drain_select(&r->config->rules, &r->groups, w.of, r->set_count, r->now_ns, &w.choice);
+	drain_select(&r->config->rules, &r->plan->groups, w.of, r->set_count, r->now_ns, &w.choice);
 	if (r->corrected && w.choice.drain_count)
 		count_owners(r);
 	choose(&w);
 	if (has_drains(&w) && r->config->robust_orders)
 		choose_robust(&w);
 	else
-		r->plan->wave.robust = w.pick_count && r->config->robust_orders;
+		r->plan->wave.robust = r->pick_count && r->config->robust_orders;
 	tell(&w);
-	for (size_t i = 0; i < w.pick_count; i++)
-		free(w.picks[i].placed.items);
 	drain_choice_fini(&w.choice);
 	free(w.of);
-	free(w.out);
-	free(w.picks);
-	free(w.gone);
-	free(w.allowed);
 }

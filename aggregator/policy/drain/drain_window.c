@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "shared/arith.h"
+#include "shared/timefmt.h"
 
 int drain_window_active(const struct drain_window *w, enum drain_variant variant, int64_t now_sec,
 			bool *active, struct error *error)
@@ -277,38 +278,17 @@ int drain_cron_parse(const char *text, struct drain_cron *out, struct error *err
 	return 0;
 }
 
-/* --- the calendar */
-
-struct date {
-	unsigned int month, day, weekday;
-};
-
-/*
- * The date of a day counted from 1970-01-01, a Thursday. Years begin in March, so that the leap day
- * is the last. March of the year 0 began 719468 days earlier; 400 years are 146097 days.
- */
-static struct date date_of(int64_t days)
+/* days: since 1970-01-01, a Thursday. */
+static bool matches_day(const struct drain_cron *c, int64_t days)
 {
-	int64_t shifted = days + 719468;
-	int64_t era = floor_div(shifted, 146097);
-	int64_t of_era = shifted - era * 146097;
-	int64_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-	int64_t of_year = of_era - (365 * year + year / 4 - year / 100);
-	int64_t month = (5 * of_year + 2) / 153; /* 0 is March */
+	int64_t weekday_number = days + 4 - 7 * floor_div(days + 4, 7);
+	bool day, weekday = c->weekdays >> weekday_number & 1;
+	int year, month, day_number;
 
-	return (struct date){
-		.month = (unsigned int)(month < 10 ? month + 3 : month - 9),
-		.day = (unsigned int)(of_year - (153 * month + 2) / 5 + 1),
-		.weekday = (unsigned int)(days + 4 - 7 * floor_div(days + 4, 7)),
-	};
-}
-
-static bool matches_day(const struct drain_cron *c, struct date d)
-{
-	bool day = c->days >> d.day & 1, weekday = c->weekdays >> d.weekday & 1;
-
-	if (!(c->months >> d.month & 1))
+	timefmt_date(days, &year, &month, &day_number);
+	if (!(c->months >> month & 1))
 		return false;
+	day = c->days >> day_number & 1;
 	return c->any_day || c->any_weekday ? day && weekday : day || weekday;
 }
 
@@ -338,7 +318,7 @@ bool drain_cron_hit(const struct drain_cron *c, int64_t now_sec, int64_t duratio
 
 		if (back * DAY_SEC - (DAY_SEC - 1) > duration_sec)
 			return false;
-		if (matches_day(c, date_of(today - back)))
+		if (matches_day(c, today - back))
 			hit = last_of_day(c, back == 0 ? second : DAY_SEC - 1);
 		if (hit >= 0)
 			return now_sec - ((today - back) * DAY_SEC + hit) < duration_sec;
