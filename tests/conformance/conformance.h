@@ -68,6 +68,7 @@ run_case run_cross_node;
 run_case run_extender_wire;
 
 run_case run_drainability_rule;
+run_case run_rule_combination;
 run_case run_get_pods_to_move;
 run_case run_pdb_tracker;
 run_case run_utilization;

@@ -14,9 +14,52 @@
 #include "tests/conformance/drain_records.h"
 #include "tests/conformance/values.h"
 
-static const char CONFIGURED[] = "devices are those of the extended resource nvidia.com/gpu";
+enum { POOLS_MAX = 16 };
 
 /* --- utilization */
+
+struct devices {
+	struct drain_device_pool pools[POOLS_MAX];
+	struct drain_devices of;
+};
+
+static int64_t allocated_of(const cJSON *pods, const char *pool)
+{
+	int64_t sum = 0;
+
+	for (const cJSON *pod = pods ? pods->child : NULL; pod; pod = pod->next) {
+		const cJSON *used = values_get(values_get(pod, "devices"), pool);
+
+		sum += used ? used->valueint : 0;
+	}
+	return sum;
+}
+
+static const struct drain_devices *read_devices(const cJSON *c, struct devices *d)
+{
+	const cJSON *pools = values_get(c, "dra_pools");
+
+	memset(d, 0, sizeof(*d));
+	if (!cJSON_IsTrue(values_get(c, "dra_enabled")))
+		return NULL;
+	for (const cJSON *item = pools ? pools->child : NULL; item && d->of.count < POOLS_MAX;
+	     item = item->next)
+		d->pools[d->of.count++] = (struct drain_device_pool){
+			item->string, item->valueint,
+			allocated_of(values_get(c, "pods"), item->string)};
+	d->of.pools = d->pools;
+	d->of.incomplete = cJSON_IsTrue(values_get(c, "dra_pool_incomplete"));
+	return &d->of;
+}
+
+static enum drain_gpu read_gpu(const cJSON *c)
+{
+	const char *config = cJSON_GetStringValue(values_get(c, "gpu_config"));
+
+	if (!config)
+		return DRAIN_GPU_DETECT;
+	return strcmp(config, "extended") == 0 ? DRAIN_GPU_EXTENDED : DRAIN_GPU_NONE;
+}
 
 static bool same_share(const cJSON *c, const char *key, double got, struct error *error)
 {
@@ -35,10 +78,11 @@ static bool check_utilization(const cJSON *c, const struct drain_options *o,
 {
 	const char *resource = cJSON_GetStringValue(values_get(c, "want_resource"));
 	struct drain_utilization u;
+	struct devices d;
 	struct error told;
 	int err = drain_utilization(o, (const struct kube_node *)nodes->of[0],
-				    drain_records_pods(pods), pods->count, DRAIN_CASE_NOW_NS, &u,
-				    &told);
+				    drain_records_pods(pods), pods->count, read_devices(c, &d),
+				    read_gpu(c), DRAIN_CASE_NOW_NS, &u, &told);
 
 	if ((err != 0) != cJSON_IsTrue(values_get(c, "want_error"))) {
 		values_fail(error, "%s", err ? told.text : "an error was expected");
@@ -58,17 +102,10 @@ enum outcome run_utilization(const cJSON *c, struct error *error)
 {
 	struct drain_records nodes = {0}, pods = {0};
 	struct drain_options o;
-	bool passed;
-
-	if (cJSON_IsTrue(values_get(c, "dra_enabled")) &&
-	    !drain_case_same(c, "gpu_config", "extended", error)) {
-		values_fail(error, "%s", CONFIGURED);
-		return SKIPPED;
-	}
-	passed = drain_case_options(c, &o, error) &&
-		 drain_records_add_node(&nodes, values_get(c, "node"), error) &&
-		 drain_records_add_pods(&pods, values_get(c, "pods"), error) &&
-		 check_utilization(c, &o, &nodes, &pods, error);
+	bool passed = drain_case_options(c, &o, error) &&
+		      drain_records_add_node(&nodes, values_get(c, "node"), error) &&
+		      drain_records_add_pods(&pods, values_get(c, "pods"), error) &&
+		      check_utilization(c, &o, &nodes, &pods, error);
 
 	drain_records_fini(&nodes);
 	drain_records_fini(&pods);
@@ -86,16 +123,21 @@ static bool is_in(const cJSON *list, const char *name)
 }
 
 /* All pods sit on the node "regular". */
-static bool check_eligible(const cJSON *c, const struct drain_options *o,
+static bool check_eligible(const cJSON *c, const struct drain_options *o, const cJSON *json,
 			   const struct kube_node *node, const struct drain_records *pods,
 			   struct error *error)
 {
 	const char *name = node->object.name;
+	const struct drain_devices devices = {
+		.incomplete = cJSON_IsTrue(values_get(json, "dra_pool_incomplete"))};
 	const struct drain_candidate candidate = {
 		.node = node,
 		.pods = drain_records_pods(pods),
 		.pod_count = strcmp(name, "regular") == 0 ? pods->count : 0,
 		.grouped = true,
+		.devices = cJSON_IsTrue(values_get(values_get(c, "options"), "dra_enabled"))
+				   ? &devices
+				   : NULL,
 	};
 	struct drain_eligible e;
 
@@ -113,19 +155,14 @@ enum outcome run_eligibility(const cJSON *c, struct error *error)
 	struct drain_records nodes = {0}, pods = {0};
 	const cJSON *list = values_get(c, "nodes");
 	struct drain_options o;
-	bool passed;
-
-	if (cJSON_IsTrue(values_get(values_get(c, "options"), "dra_enabled"))) {
-		values_fail(error, "%s", CONFIGURED);
-		return SKIPPED;
-	}
-	passed = drain_case_options(values_get(c, "options"), &o, error) &&
-		 drain_records_add_pods(&pods, values_get(c, "pods_on_regular"), error);
+	bool passed = drain_case_options(values_get(c, "options"), &o, error) &&
+		      drain_records_add_pods(&pods, values_get(c, "pods_on_regular"), error);
 
 	for (const cJSON *json = list ? list->child : NULL; passed && json; json = json->next)
 		passed = drain_records_add_node(&nodes, json, error) &&
-			 check_eligible(c, &o, (const struct kube_node *)nodes.of[nodes.count - 1],
-					&pods, error);
+			 check_eligible(c, &o, json,
+					(const struct kube_node *)nodes.of[nodes.count - 1], &pods,
+					error);
 	drain_records_fini(&nodes);
 	drain_records_fini(&pods);
 	return passed ? PASSED : FAILED;

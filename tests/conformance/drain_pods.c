@@ -79,6 +79,74 @@ enum outcome run_drainability_rule(const cJSON *c, struct error *error)
 	return passed ? PASSED : FAILED;
 }
 
+/* --- rule_combination */
+
+static bool read_outcome(const char *name, enum drain_outcome *out)
+{
+	for (int i = 0; name && i < DRAIN_POD_OUTCOMES; i++) {
+		if (strcmp(drain_fixture_outcome((enum drain_outcome)i), name) == 0) {
+			*out = (enum drain_outcome)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool read_reason(const char *name, enum drain_reason *out)
+{
+	*out = DRAIN_NONE;
+	for (int i = 0; name && i < DRAIN_REASONS; i++) {
+		if (strcmp(drain_reason_name((enum drain_reason)i), name) == 0) {
+			*out = (enum drain_reason)i;
+			return true;
+		}
+	}
+	return !name;
+}
+
+static bool read_status(const cJSON *json, struct drain_status *out, struct error *error)
+{
+	const cJSON *overrides = values_get(json, "overrides");
+
+	*out = (struct drain_status){0};
+	if (!read_outcome(cJSON_GetStringValue(values_get(json, "outcome")), &out->outcome) ||
+	    !read_reason(cJSON_GetStringValue(values_get(json, "reason")), &out->reason)) {
+		values_fail(error, "a status cannot be read");
+		return false;
+	}
+	for (const cJSON *item = overrides ? overrides->child : NULL; item; item = item->next) {
+		enum drain_outcome o;
+
+		if (!read_outcome(cJSON_GetStringValue(item), &o)) {
+			values_fail(error, "an override cannot be read");
+			return false;
+		}
+		out->overrides |= 1U << o;
+	}
+	return true;
+}
+
+enum outcome run_rule_combination(const cJSON *c, struct error *error)
+{
+	const cJSON *rules = values_get(c, "rules");
+	struct drain_status status, want;
+	struct drain_judge judge = {0};
+
+	for (const cJSON *item = rules ? rules->child : NULL; item; item = item->next) {
+		if (!read_status(item, &status, error))
+			return FAILED;
+		if (drain_judge_step(&judge, &status))
+			break;
+	}
+	if (!read_status(values_get(c, "want"), &want, error))
+		return FAILED;
+	if (judge.verdict.outcome != want.outcome || judge.verdict.reason != want.reason ||
+	    judge.verdict.overrides != want.overrides)
+		return values_fail(error, "the verdict is %s",
+				   drain_fixture_outcome(judge.verdict.outcome));
+	return PASSED;
+}
+
 /* --- get_pods_to_move */
 
 static void always(const struct drain_context *c, const struct kube_pod *pod,

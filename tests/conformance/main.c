@@ -19,7 +19,6 @@
 
 static const char NOT_BUILT[] = "area not built yet";
 static const char ACTS[] = "carrying out plans is not built";
-static const char OVERRIDES[] = "no rule overrides another";
 static const char DECODER[] = "what a client's decoder makes of a document";
 
 /* Rows of one file stand together. kind NULL: the cases of the file have none. */
@@ -77,7 +76,7 @@ static const struct schema {
 	{"extender_wire", NULL, run_extender_wire, NULL},
 
 	{"drainability_rules", NULL, run_drainability_rule, NULL},
-	{"rule_combination", NULL, NULL, OVERRIDES},
+	{"rule_combination", NULL, run_rule_combination, NULL},
 	{"get_pods_to_move", NULL, run_get_pods_to_move, NULL},
 	{"pdb_tracker", NULL, run_pdb_tracker, NULL},
 	{"utilization", NULL, run_utilization, NULL},

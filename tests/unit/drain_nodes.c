@@ -57,7 +57,8 @@ static int ask_share(enum drain_variant variant, const struct kube_node *node,
 	drain_options_default(&o);
 	o.variant = variant;
 	o.ignore_daemon_sets = ignore_daemons;
-	err = drain_utilization(&o, node, pods, count, DRAIN_NOW_NS, &u, why);
+	err = drain_utilization(&o, node, pods, count, NULL, DRAIN_GPU_DETECT, DRAIN_NOW_NS, &u,
+				why);
 	*share = u.share;
 	return err;
 }

@@ -163,8 +163,8 @@ static bool check_use(const struct drain_options *o, const struct drain_candidat
 		error_set(&out->error, "%s", c->hidden);
 		return refuse(out, DRAIN_UNEXPECTED);
 	}
-	if (drain_utilization(o, c->node, c->pods, c->pod_count, now_ns, &out->utilization,
-			      &out->error))
+	if (drain_utilization(o, c->node, c->pods, c->pod_count, c->devices, c->gpu, now_ns,
+			      &out->utilization, &out->error))
 		return refuse(out, DRAIN_UNEXPECTED);
 	out->measured = true;
 	if (!c->node->ready && !o->drain_unready) {
@@ -262,17 +262,44 @@ bool drain_has_gpu(const struct kube_node *node, enum drain_variant variant)
 	return resources_find(&node->allocatable, GPU, &amount) && amount > 0;
 }
 
+/* The fullest pool, the first of equal ones. */
+static int share_of_devices(const struct drain_devices *d, struct drain_utilization *out,
+			    struct error *error)
+{
+	double fullest = -1;
+
+	if (d->incomplete) {
+		error_set(error, "a pool of its devices is not published in full");
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < d->count; i++) {
+		const struct drain_device_pool *p = &d->pools[i];
+		double share = p->devices > 0 ? (double)p->allocated / (double)p->devices : 0;
+
+		if (share <= fullest)
+			continue;
+		fullest = share;
+		out->share = share;
+		out->resource = p->name;
+	}
+	return 0;
+}
+
 int drain_utilization(const struct drain_options *o, const struct kube_node *node,
-		      const struct kube_pod *const *pods, size_t count, int64_t now_ns,
+		      const struct kube_pod *const *pods, size_t count,
+		      const struct drain_devices *devices, enum drain_gpu gpu, int64_t now_ns,
 		      struct drain_utilization *out, struct error *error)
 {
 	struct drain_utilization u = {.resource = "memory"};
 
-	if (drain_has_gpu(node, o->variant)) {
+	if (gpu == DRAIN_GPU_DETECT ? drain_has_gpu(node, o->variant) : gpu == DRAIN_GPU_EXTENDED) {
 		u.gpu = true;
 		u.resource = GPU;
 		if (share_of(o, node, pods, count, GPU, now_ns, &u.share, NULL))
 			u.share = 0; /* its GPUs do not work: upstream lets such a node go */
+	} else if (devices && (devices->count > 0 || devices->incomplete)) {
+		if (share_of_devices(devices, &u, error))
+			return -EINVAL;
 	} else {
 		if (share_of(o, node, pods, count, "cpu", now_ns, &u.cpu, error) ||
 		    share_of(o, node, pods, count, "memory", now_ns, &u.memory, error))

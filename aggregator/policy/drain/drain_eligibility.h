@@ -31,7 +31,8 @@
 /* --- utilisation */
 
 /*
- * The share of a node that its pods request: the larger of CPU and memory, or that of GPUs alone.
+ * The share of a node that its pods request: the larger of CPU and memory, or that of GPUs or devices
+ * alone.
  *
  *     share = (sum of requests - left out) / (allocatable - left out)
  *
@@ -43,16 +44,35 @@
  *              denominator is an error
  */
 
+/* Devices of dynamic resource allocation on a node, by pool. */
+struct drain_device_pool {
+	const char *name;
+	int64_t devices, allocated;
+};
+
+struct drain_devices {
+	const struct drain_device_pool *pools; /* of the node; none: it has no devices */
+	size_t count;
+	bool incomplete; /* not all slices of a pool are published */
+};
+
+enum drain_gpu {
+	DRAIN_GPU_DETECT, /* by label, or by what is allocatable */
+	DRAIN_GPU_NONE,
+	DRAIN_GPU_EXTENDED, /* a node with GPUs as an extended resource */
+};
+
 struct drain_utilization {
-	double cpu, memory; /* shares; 0 where GPUs decide */
+	double cpu, memory; /* shares; 0 where GPUs or devices decide */
 	double share; /* what decides */
-	const char *resource; /* by which; static */
+	const char *resource; /* by which; static, or borrowed from the devices */
 	bool gpu; /* the threshold is that of GPUs */
 };
 
-/* -EINVAL, with the resource that cannot be divided: the node is not drained. */
+/* devices may be NULL. -EINVAL, with the resource that cannot be divided: the node is not drained. */
 int drain_utilization(const struct drain_options *o, const struct kube_node *node,
-		      const struct kube_pod *const *pods, size_t count, int64_t now_ns,
+		      const struct kube_pod *const *pods, size_t count,
+		      const struct drain_devices *devices, enum drain_gpu gpu, int64_t now_ns,
 		      struct drain_utilization *out, struct error *error);
 
 /* --- eligibility */
@@ -64,6 +84,8 @@ struct drain_candidate {
 	bool grouped; /* it is in a group (drain_groups.h) */
 	bool silent; /* others are measured, and this one is not */
 	const char *hidden; /* about an unreadable pod on it; NULL: none */
+	const struct drain_devices *devices; /* NULL: none */
+	enum drain_gpu gpu;
 };
 
 struct drain_eligible {

@@ -387,15 +387,36 @@ const struct drain_rule *drain_rules(size_t *count)
 
 /* --- verdicts */
 
-/* True: a rule has an opinion. */
+bool drain_judge_step(struct drain_judge *j, const struct drain_status *status)
+{
+	if (status->overrides) {
+		assert(j->parked_count < DRAIN_PARKED_MAX);
+		j->parked[j->parked_count++] = *status;
+		return false;
+	}
+	for (size_t i = 0; i < j->parked_count; i++) {
+		if (j->parked[i].overrides & (1U << status->outcome)) {
+			j->verdict = j->parked[i];
+			return true;
+		}
+	}
+	if (status->outcome == DRAIN_POD_UNDEFINED)
+		return false;
+	j->verdict = *status;
+	return true;
+}
+
+/* True: it is decided. */
 static bool ask_rules(const struct drain_context *c, const struct drain_rule *of, size_t count,
-		      const struct kube_pod *pod, struct drain_status *out, struct error *why)
+		      const struct kube_pod *pod, struct drain_judge *j, struct error *why)
 {
 	for (size_t i = 0; i < count; i++) {
+		struct drain_status status = {0};
+
 		if (of[i].on && !*(const bool *)((const char *)c->options + of[i].on))
 			continue;
-		of[i].ask(c, pod, out, why);
-		if (out->outcome != DRAIN_POD_UNDEFINED)
+		of[i].ask(c, pod, &status, why);
+		if (drain_judge_step(j, &status))
 			return true;
 	}
 	return false;
@@ -404,10 +425,12 @@ static bool ask_rules(const struct drain_context *c, const struct drain_rule *of
 void drain_pod_judge(const struct drain_context *c, const struct kube_pod *pod,
 		     struct drain_status *out, struct error *why)
 {
-	*out = (struct drain_status){0};
+	struct drain_judge j = {0};
+
 	error_set(why, "%s", "");
-	if (!ask_rules(c, c->first, c->first_count, pod, out, why))
-		ask_rules(c, rules, sizeof(rules) / sizeof(rules[0]), pod, out, why);
+	if (!ask_rules(c, c->first, c->first_count, pod, &j, why))
+		ask_rules(c, rules, sizeof(rules) / sizeof(rules[0]), pod, &j, why);
+	*out = j.verdict;
 }
 
 static void append(const struct kube_pod ***list, size_t *count, size_t room,

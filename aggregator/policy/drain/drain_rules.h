@@ -8,7 +8,8 @@
  *   OnCompletion                               the node waits until the pod ends    WaitForCompletion
  *   Replicated, System, NotSafeToEvict, LocalStorage, PDB                           BlockDrain
  *
- * Without an opinion (Undefined) the pod is moved.
+ * Without an opinion (Undefined) the pod is moved. A verdict with overrides is parked, and returned
+ * when a later rule comes to an outcome that it overrides.
  *
  *   upstream   System lets an old pod go without the rules below it
  *   corrected  - System holds no old pod of kube-system; the rules below it still may
@@ -46,6 +47,7 @@ enum drain_outcome {
 struct drain_status {
 	enum drain_outcome outcome;
 	enum drain_reason reason; /* of a block, else DRAIN_NONE */
+	uint32_t overrides; /* bits 1 << enum drain_outcome */
 };
 
 struct drain_rule;
@@ -62,13 +64,25 @@ struct drain_context {
 struct drain_rule {
 	const char *name;
 	size_t on; /* offset of the bool of struct drain_options that enables it; 0: always */
-	/* Sets outcome and reason of *out, which is Undefined; a block also sets why. */
+	/* Sets outcome, reason and overrides of *out, which is Undefined; a block also sets why. */
 	void (*ask)(const struct drain_context *c, const struct kube_pod *pod,
 		    struct drain_status *out, struct error *why);
 };
 
 /* The twelve, in their order. */
 const struct drain_rule *drain_rules(size_t *count);
+
+enum { DRAIN_PARKED_MAX = 16 };
+
+/* Combines the verdicts of rules. All zero at first. */
+struct drain_judge {
+	struct drain_status parked[DRAIN_PARKED_MAX];
+	size_t parked_count;
+	struct drain_status verdict; /* Undefined until it is decided */
+};
+
+/* True: decided. At most DRAIN_PARKED_MAX verdicts may have overrides. */
+bool drain_judge_step(struct drain_judge *j, const struct drain_status *status);
 
 /* Evaluates all rules that are on. */
 void drain_pod_judge(const struct drain_context *c, const struct kube_pod *pod,
