@@ -24,7 +24,7 @@
 struct act_pod {
 	const char *namespace, *name, *uid;
 	const char *owner; /* uid of its controller, or "" */
-	bool ready, ending; /* ending pods are not ready */
+	bool ending;
 };
 
 struct act_node {
@@ -108,7 +108,7 @@ struct act_action {
 	struct mark mark;
 	bool tainted;
 	enum act_cordon cordon;
-	struct act_move *move; /* of the state */
+	struct eviction *pod; /* of the state */
 	struct error text; /* for the log and the Event of the node */
 };
 
@@ -129,18 +129,50 @@ enum act_result {
 	ACT_UNKNOWN, /* no answer, or a failure of the server: it may have happened */
 };
 
+/* --- evictions -------------------------------------------------------------------------------- */
+
+/* A pod that is to go; times are monotonic, 0: not. */
+struct eviction {
+	char *namespace, *name, *uid; /* owned */
+	int64_t evicted_ns; /* accepted, or the pod ends by other means */
+	int64_t refused_ns; /* the first that failed */
+	int64_t retry_ns; /* not again before */
+	unsigned int tries; /* refused by budgets */
+	bool asked, gone; /* asked: an eviction was sent */
+	struct error failure; /* why it cannot be evicted, or "" */
+};
+
+void eviction_init(struct eviction *v, const char *namespace, const char *name, const char *uid);
+void eviction_fini(struct eviction *v);
+/* The pod as the API has it now. It is evicted again if it stays for 15 s. */
+void eviction_see(struct eviction *v, bool there, bool ends, int64_t now_ns);
+bool eviction_is_due(const struct eviction *v, int64_t now_ns);
+void eviction_ask(struct eviction *v, int64_t now_ns); /* it is sent now */
+/* After a 429 it is due in 2 s, then in twice as long, up to a minute; without an answer in 15 s. */
+void eviction_answer(struct eviction *v, enum act_result result, const char *answer,
+		     int64_t now_ns);
+
+enum { ACT_RATE_MOST = 10000 };
+
+/* Times of evictions, oldest first; monotonic. */
+struct act_rate {
+	int64_t times_ns[ACT_RATE_MOST];
+	size_t count;
+};
+
+/* How many more are allowed, if `most` (at most ACT_RATE_MOST) are in any window. */
+size_t act_rate_left(struct act_rate *r, size_t most, int64_t window_ns, int64_t now_ns);
+void act_rate_add(struct act_rate *r, int64_t now_ns);
+
 /* --- the state -------------------------------------------------------------------------------- */
 
 struct act_move {
-	char *namespace, *name, *uid, *to; /* owned; to: NULL: none */
+	struct eviction pod;
+	char *to; /* owned; NULL: none */
 	char owner[64]; /* "" until the pod was seen */
 	int64_t step; /* 0: none */
 	size_t ready_before; /* Ready pods of the owner before the eviction */
-	int64_t evicted_ns, retry_ns; /* monotonic; 0: not */
-	int64_t refused_ns; /* monotonic: the first eviction that failed; 0: none */
-	unsigned int tries; /* refused ones */
-	bool asked, gone, replaced; /* asked: an eviction was sent */
-	struct error failure; /* "" */
+	bool replaced;
 };
 
 struct act_drain {

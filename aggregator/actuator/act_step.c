@@ -34,9 +34,9 @@ static void drop_drain(struct act_state *s, size_t at)
 	struct act_drain *d = &s->drains[at];
 
 	for (size_t i = 0; i < d->move_count && !*s->stop.text; i++)
-		if (d->moves[i].evicted_ns && !d->moves[i].replaced)
+		if (d->moves[i].pod.evicted_ns && !d->moves[i].replaced)
 			error_set(&s->stop, "pod %s/%s of node %s has no Ready replacement",
-				  d->moves[i].namespace, d->moves[i].name, d->node);
+				  d->moves[i].pod.namespace, d->moves[i].pod.name, d->node);
 	act_drain_unprove(d);
 	free(d->node);
 	free(d->uid);
@@ -179,7 +179,7 @@ static size_t count_evicted(const struct act_drain *d)
 	size_t count = 0;
 
 	for (size_t i = 0; i < d->move_count; i++)
-		count += d->moves[i].asked;
+		count += d->moves[i].pod.asked;
 	return count;
 }
 

@@ -14,6 +14,7 @@
 
 #include "aggregator/actuator/act.h"
 #include "aggregator/actuator/lease.h"
+#include "aggregator/edge/kube/event_writer.h"
 #include "aggregator/edge/kube/session.h"
 #include "aggregator/model/labels.h"
 
@@ -72,6 +73,8 @@ void edge_close(struct edge *e);
 /* Forgets everything but the connection: the lease was lost. */
 void edge_forget(struct edge *e);
 
+/* The JSON document, which lives until edge_end_step(); NULL: it is none. */
+cJSON *edge_parse(struct edge *e, const char *text, size_t len);
 /* A GET within timeout_ms; the document lives until edge_end_step(). NULL with the reason. */
 cJSON *edge_get(struct edge *e, const char *path, long timeout_ms, struct error *error);
 void edge_drop(struct edge *e); /* frees the document of the last edge_get() already */
@@ -108,6 +111,8 @@ const char *edge_why_not(struct edge *e, const char *node);
 
 /* --- carry.c ---------------------------------------------------------------------------------- */
 
+/* Writes an Event. A row of failures is logged once. */
+void edge_tell(struct edge *e, const struct object_event *event);
 /* Carries out an action, and tells of it by an Event of the node. *answer as of edge_send(). */
 enum act_result edge_carry_out(struct edge *e, const struct act_action *a, const char **answer);
 void edge_end_step(struct edge *e);

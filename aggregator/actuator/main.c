@@ -86,7 +86,7 @@ static const struct option_spec specs[] = {
 	 .value = "N",
 	 .initial = "20",
 	 .min = 1,
-	 .max = RECLAIM_EVICTIONS_MOST,
+	 .max = 1000,
 	 .help = "Most pods that reclaim evicts in a minute."},
 	{.name = "max-in-flight",
 	 .kind = OPTION_INTEGER,
@@ -213,14 +213,14 @@ static void try_evictions(struct actuator *a, const char *node)
 	const struct verify_plan *p = &a->edge.offer;
 
 	for (size_t i = 0; i < p->move_count; i++) {
-		struct act_move m = {.namespace = (char *)p->moves[i].namespace,
-				     .name = (char *)p->moves[i].name,
-				     .uid = (char *)p->moves[i].uid};
-		struct act_action action = {.kind = ACT_EVICT, .node = node, .move = &m};
+		struct eviction pod = {.namespace = (char *)p->moves[i].namespace,
+				       .name = (char *)p->moves[i].name,
+				       .uid = (char *)p->moves[i].uid};
+		struct act_action action = {.kind = ACT_EVICT, .node = node, .pod = &pod};
 
 		if (strcmp(p->nodes[p->moves[i].node].name, node) != 0)
 			continue;
-		error_set(&action.text, "pod %s/%s is evicted", m.namespace, m.name);
+		error_set(&action.text, "pod %s/%s is evicted", pod.namespace, pod.name);
 		carry_out(a, &action);
 	}
 }

@@ -154,7 +154,6 @@ static int read_pods(struct edge *e, struct act_node *node, struct error *error)
 			.name = document_text_or(pod, "metadata.name", ""),
 			.uid = document_text_or(pod, "metadata.uid", ""),
 			.owner = owner,
-			.ready = is_ready(pod),
 			.ending = document_at(pod, "metadata.deletionTimestamp") != NULL,
 		};
 	}

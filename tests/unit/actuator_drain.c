@@ -17,7 +17,7 @@
 static void test_pod_in_no_move(void **state)
 {
 	static const struct act_options options = {.pod_wait_ns = 60 * NS_PER_SEC, .holder = "h"};
-	const struct act_pod pod = {"default", "p", "uid", "", true, false};
+	const struct act_pod pod = {"default", "p", "uid", "", false};
 	const struct act_node node = {.name = "n2",
 				      .uid = "u",
 				      .mark = {.phase = MARK_EVICTING, .plan = "p"},
@@ -57,7 +57,7 @@ static void test_pod_in_no_move(void **state)
 static void test_fewer_replicas(void **state)
 {
 	const struct act_options options = {.pod_wait_ns = 60 * NS_PER_SEC, .in_flight_max = 1};
-	const struct act_pod pod = {"default", "p", "uid", "o", true, false};
+	const struct act_pod pod = {"default", "p", "uid", "o", false};
 	struct verify_plan_node of = {.name = "n", .uid = "u", .move_count = 1};
 	struct verify_move move = {.namespace = "default", .name = "p", .uid = "uid", .from = "n"};
 	const struct verify_plan proof = {
@@ -93,8 +93,8 @@ static void test_fewer_replicas(void **state)
 static void test_proof_expires(void **state)
 {
 	const struct act_options options = {.pod_wait_ns = 9999 * NS_PER_SEC, .in_flight_max = 2};
-	const struct act_pod pods[] = {{"default", "p", "uid", "", true, true},
-				       {"default", "q", "uiq", "", true, false}};
+	const struct act_pod pods[] = {{"default", "p", "uid", "", true},
+				       {"default", "q", "uiq", "", false}};
 	struct verify_plan_node of = {.name = "n", .uid = "u", .move_count = 2};
 	struct verify_move moves[] = {
 		{.namespace = "default", .name = "p", .uid = "uid", .from = "n"},
@@ -113,7 +113,7 @@ static void test_proof_expires(void **state)
 	(void)state;
 	assert_true(act_drain_prove(&d, &plan, BEGIN_NS));
 	act_drain_follow(&d, &options, &in, &node, &why);
-	d.moves[1].refused_ns = 7;
+	d.moves[1].pod.refused_ns = 7;
 	in.now_ns += 600 * NS_PER_SEC + 1;
 	act_expire_proofs(&s, in.now_ns);
 	assert_true(d.proven);
@@ -125,7 +125,7 @@ static void test_proof_expires(void **state)
 	act_expire_proofs(&s, in.now_ns);
 	assert_false(d.proven);
 	assert_true(act_drain_prove(&d, &plan, in.now_ns));
-	assert_int_equal(d.moves[1].refused_ns, 7);
+	assert_int_equal(d.moves[1].pod.refused_ns, 7);
 	act_drain_evict(&s, &d, &options, &in, &node, &out);
 	assert_in_range(out.action_count, 1, 2);
 	act_drain_unprove(&d);
@@ -171,7 +171,7 @@ static int roll_back_of(struct lone *l, const struct act_node *node, int most, s
 static void test_pod_that_stays(void **state)
 {
 	static const enum act_result answers[] = {ACT_UNKNOWN, ACT_GONE, ACT_DONE, ACT_NOT_YET};
-	const struct act_pod pod = {"default", "p", "uid", "", true, false};
+	const struct act_pod pod = {"default", "p", "uid", "", false};
 	const struct act_node node = {.name = "n2",
 				      .uid = "u",
 				      .mark = {.phase = MARK_EVICTING, .plan = "p"},
@@ -218,7 +218,7 @@ static void test_phases_end(void **state)
 		{MARK_VERIFIED, 0, false, 62, "--after says could not be done within 2 minutes"},
 		{MARK_VERIFIED, 50, false, 62, "--after says could not be done within 2 minutes"},
 	};
-	const struct act_pod pod = {"default", "p", "uid", "", true, false};
+	const struct act_pod pod = {"default", "p", "uid", "", false};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
