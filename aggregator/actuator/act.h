@@ -32,6 +32,7 @@ struct act_node {
 	struct mark mark;
 	const char *foreign; /* why the node is another's; NULL: it is not */
 	bool selected; /* by --node-selector */
+	bool wants_drain, wants_undo; /* by requests of people */
 	bool cordoned, tainted; /* tainted: by MARK_TAINT */
 	size_t pod_count; /* 0 of nodes without a mark or taint */
 	const struct act_pod *pods;
@@ -85,10 +86,6 @@ struct act_input {
 	const struct act_plan *plan;
 	const struct act_use *uses;
 	size_t use_count;
-	/* Nodes that people named: to drain, to undo. NULL: none. */
-	bool (*wants_drain)(void *ctx, const char *node);
-	bool (*wants_undo)(void *ctx, const char *node);
-	void *ctx;
 	bool paused;
 	int64_t now_ns; /* monotonic */
 	int64_t wall_ns; /* Unix, for marks */

@@ -314,7 +314,7 @@ static void find_trouble(const struct act_state *s, const struct act_drain *d,
 		error_set(why, "it was cordoned or tainted by another");
 	else if (d->mark.phase > MARK_CLAIMED && (!n->tainted || !n->cordoned))
 		error_set(why, "its taint or its cordon was removed");
-	else if (in->wants_undo && in->wants_undo(in->ctx, n->name))
+	else if (n->wants_undo)
 		error_set(why, "a person asked for it");
 	else if (*s->stop.text)
 		*why = s->stop;
@@ -453,7 +453,7 @@ static void claim_wave(struct act_state *s, const struct act_options *o, const s
 			struct error why = {""};
 
 			if (strcmp(n->name, in->plan->offer->nodes[at].name) != 0 ||
-			    !(o->drain || (in->wants_drain && in->wants_drain(in->ctx, n->name))))
+			    !(o->drain || n->wants_drain))
 				continue;
 			judge_claim(o, in, n, at, &why);
 			if (*why.text)
@@ -521,8 +521,7 @@ void act_step(struct act_state *s, const struct act_options *o, const struct act
 
 		if (d)
 			advance(s, d, o, in, n, out);
-		else if (n->mark.phase == MARK_DRAINED && in->wants_undo &&
-			 in->wants_undo(in->ctx, n->name))
+		else if (n->mark.phase == MARK_DRAINED && n->wants_undo)
 			roll_back(s, out, o, in, n, "a person asked for it");
 	}
 	if (!s->drain_count && !in->paused && in->plan->offer)

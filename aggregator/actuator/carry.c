@@ -110,15 +110,16 @@ long edge_send(struct edge *e, enum kube_method method, const char *path, const 
 	       const char **answer)
 {
 	struct error why = {""};
-	const cJSON *doc;
 
 	e->status = 0;
+	e->said = NULL;
 	if (is_fenced(e))
 		error_set(&why, "the lease was not renewed");
 	else
 		ask(e, method, path, body, WRITE_MS, &why);
-	doc = e->status ? edge_parse(e, e->call.answer.data, e->call.answer.len) : NULL;
-	*answer = document_text(doc, "message");
+	if (e->status)
+		e->said = edge_parse(e, e->call.answer.data, e->call.answer.len);
+	*answer = document_text(e->said, "message");
 	if (!*answer)
 		*answer = edge_keep(e, mem_strdup(why.text));
 	return e->status;
@@ -148,14 +149,6 @@ void edge_log(const struct buf *lines)
 }
 
 /* --- actions ---------------------------------------------------------------------------------- */
-
-static const cJSON *doc_of(const struct edge *e, const char *node)
-{
-	for (size_t i = 0; i < e->cluster.node_count; i++)
-		if (strcmp(e->nodes[i].name, node) == 0)
-			return e->node_docs[i];
-	return NULL;
-}
 
 /* The other taints as they are: a merge patch replaces the list. */
 static void write_taints(struct jsonw *w, const cJSON *node, bool tainted)
@@ -280,7 +273,7 @@ enum act_result edge_carry_out(struct edge *e, const struct act_action *a, const
 					    m->name),
 				 &body, answer);
 	} else if (a->kind == ACT_PATCH_NODE) {
-		write_patch(a, doc_of(e, a->node), &body);
+		write_patch(a, e->node_docs[edge_find_node(e, a->node) - e->nodes], &body);
 		status = request(e, KUBE_MERGE, mem_printf("/api/v1/nodes/%s", a->node), &body,
 				 answer);
 	} else {
@@ -329,6 +322,6 @@ void edge_end_step(struct edge *e)
 	e->use_count = 0;
 	e->cluster = (struct act_cluster){0};
 	e->plan = (struct act_plan){0};
-	e->plan_doc = NULL;
+	e->plan_doc = e->said = NULL;
 	e->refusal = (struct error){""};
 }

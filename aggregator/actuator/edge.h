@@ -27,6 +27,12 @@ struct edge_heap {
 	size_t doc_count, text_count;
 };
 
+/* A node that a request of a person names. */
+struct edge_named {
+	const char *node; /* borrowed */
+	bool drain, undo; /* of an open request, which is no dry run */
+};
+
 /* How the pods of an owner are listed; kept until no drain is left. */
 struct edge_owner {
 	char *uid, *namespace, *selector; /* owned; selector: escaped, or "" */
@@ -53,6 +59,7 @@ struct edge {
 	char eviction_api[32];
 
 	/* of this step */
+	const cJSON *said; /* the answer of the last edge_send(), or NULL */
 	struct edge_heap heap;
 	struct act_node *nodes; /* owned */
 	const cJSON **node_docs; /* owned */
@@ -94,11 +101,13 @@ void edge_log(const struct buf *lines); /* each as a message */
 /* --- read.c ----------------------------------------------------------------------------------- */
 
 /*
- * Reads the nodes of drains, of the offer and of names, with their pods and owners, into
+ * Reads the nodes of drains, of the offer and of requests, with their pods and owners, into
  * e->cluster. -EIO with the reason: no step is possible.
  */
-int edge_read_cluster(struct edge *e, const struct act_state *s, const char *const *names,
+int edge_read_cluster(struct edge *e, const struct act_state *s, const struct edge_named *named,
 		      size_t count, int64_t now_ns, struct error *error);
+/* NULL: it was not read. */
+struct act_node *edge_find_node(const struct edge *e, const char *name);
 
 /* --- prove.c ---------------------------------------------------------------------------------- */
 

@@ -183,16 +183,6 @@ struct actuator {
 	bool refuses; /* a dry run found a drain */
 };
 
-static bool wants_drain(void *ctx, const char *node)
-{
-	return mailbox_wants(ctx, REQUEST_DRAIN, node);
-}
-
-static bool wants_undo(void *ctx, const char *node)
-{
-	return mailbox_wants(ctx, REQUEST_UNDO, node);
-}
-
 /* True: it was done. */
 static bool carry_out(struct actuator *a, const struct act_action *action)
 {
@@ -261,13 +251,13 @@ static bool read_all(struct actuator *a, int64_t now_ns)
 {
 	struct error why = {""};
 	size_t count;
-	const char **names = mailbox_nodes(&a->mailbox, &count);
+	struct edge_named *named = mailbox_nodes(&a->mailbox, &count);
 	int rc;
 
 	edge_read_plan(&a->edge, &a->state, now_ns);
 	log_refusal(a);
-	rc = edge_read_cluster(&a->edge, &a->state, names, count, now_ns, &why);
-	free(names);
+	rc = edge_read_cluster(&a->edge, &a->state, named, count, now_ns, &why);
+	free(named);
 	if (rc && !a->failing)
 		log_warn("no step is possible: %s", why.text);
 	a->failing = rc != 0;
@@ -292,9 +282,6 @@ static bool step_drain(struct actuator *a, const struct lease_state *lease)
 			 .plan = &e->plan,
 			 .uses = e->uses,
 			 .use_count = e->use_count,
-			 .wants_drain = wants_drain,
-			 .wants_undo = wants_undo,
-			 .ctx = &a->mailbox,
 			 .paused = lease->paused,
 			 .now_ns = now_ns,
 			 .wall_ns = clock_wall_ns(),
@@ -307,10 +294,9 @@ static bool step_drain(struct actuator *a, const struct lease_state *lease)
 		try_wave(a, &out);
 	for (size_t i = 0; i < out.action_count && !e->dry_run; i++)
 		busy |= carry_out(a, &out.actions[i]);
-	mailbox_follow(&a->mailbox, e, &a->state, now_ns);
 	if (a->state.wave_ended)
 		mailbox_report_wave(e, &a->state.wave);
-	mailbox_exchange(&a->mailbox, e, &a->state, a->holder, lease->paused, now_ns);
+	mailbox_exchange(&a->mailbox, e, &a->state, lease->paused, now_ns);
 	act_output_fini(&out);
 	return busy;
 }
@@ -452,7 +438,7 @@ static int run(const void *values, struct error *error)
 		namespaces = split(o->namespaces, &text, &a.rules.namespace_count);
 	a.rules.namespaces = (const char *const *)namespaces;
 	name_holder(a.holder);
-	mailbox_init(&a.mailbox, o->lease_namespace, o->lease_name, o->act);
+	mailbox_init(&a.mailbox, o->lease_namespace, o->lease_name, o->act, a.holder);
 	status = start(&a, o, error) ? 1 : 0;
 	if (!status) {
 		a.edge.selector = selector;

@@ -235,6 +235,14 @@ static int list_marked(struct edge *e, int64_t now_ns, struct error *error)
 	return rc;
 }
 
+struct act_node *edge_find_node(const struct edge *e, const char *name)
+{
+	for (size_t i = 0; i < e->cluster.node_count; i++)
+		if (strcmp(e->nodes[i].name, name) == 0)
+			return &e->nodes[i];
+	return NULL;
+}
+
 static int add_node(struct edge *e, const char *name, struct error *error)
 {
 	struct act_cluster *c = &e->cluster;
@@ -242,9 +250,8 @@ static int add_node(struct edge *e, const char *name, struct error *error)
 	const cJSON *doc;
 	char *path;
 
-	for (size_t i = 0; i < c->node_count; i++)
-		if (strcmp(e->nodes[i].name, name) == 0)
-			return 0;
+	if (edge_find_node(e, name))
+		return 0;
 	path = mem_printf("/api/v1/nodes/%s", name);
 	doc = edge_get(e, path, READ_MS, &why);
 	free(path);
@@ -261,7 +268,19 @@ static int add_node(struct edge *e, const char *name, struct error *error)
 	return 0;
 }
 
-static int add_nodes(struct edge *e, const struct act_state *s, const char *const *names,
+static int add_named(struct edge *e, const struct edge_named *named, struct error *error)
+{
+	int rc = add_node(e, named->node, error);
+	struct act_node *node = edge_find_node(e, named->node);
+
+	if (node) {
+		node->wants_drain |= named->drain;
+		node->wants_undo |= named->undo;
+	}
+	return rc;
+}
+
+static int add_nodes(struct edge *e, const struct act_state *s, const struct edge_named *named,
 		     size_t count, struct error *error)
 {
 	int rc = 0;
@@ -273,7 +292,7 @@ static int add_nodes(struct edge *e, const struct act_state *s, const char *cons
 	for (size_t i = 0; i < e->offer.node_count && !rc; i++)
 		rc = add_node(e, e->offer.nodes[i].name, error);
 	for (size_t i = 0; i < count && !rc; i++)
-		rc = add_node(e, names[i], error);
+		rc = add_named(e, &named[i], error);
 	return rc;
 }
 
@@ -288,7 +307,7 @@ static void forget_owners(struct edge *e)
 	}
 }
 
-int edge_read_cluster(struct edge *e, const struct act_state *s, const char *const *names,
+int edge_read_cluster(struct edge *e, const struct act_state *s, const struct edge_named *named,
 		      size_t count, int64_t now_ns, struct error *error)
 {
 	struct act_cluster *c = &e->cluster;
@@ -299,7 +318,7 @@ int edge_read_cluster(struct edge *e, const struct act_state *s, const char *con
 	if (!s->drain_count)
 		forget_owners(e);
 	if (!rc)
-		rc = add_nodes(e, s, names, count, error);
+		rc = add_nodes(e, s, named, count, error);
 	for (size_t i = 0; i < c->node_count && !rc; i++)
 		if (mark_is_active(e->nodes[i].mark.phase) && e->nodes[i].tainted)
 			rc = read_pods(e, &e->nodes[i], error);

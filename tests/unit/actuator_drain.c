@@ -271,12 +271,6 @@ static void test_unreadable_annotation(void **state)
 	}
 }
 
-static bool undoes(void *ctx, const char *node)
-{
-	(void)ctx;
-	return strcmp(node, "n2") == 0;
-}
-
 /* A node that a person takes back is as it was; the others are drained. */
 static void test_undo(void **state)
 {
@@ -285,7 +279,8 @@ static void test_undo(void **state)
 				      .uid = "u",
 				      .mark = {.phase = MARK_DRAINED, .plan = "p"},
 				      .cordoned = true,
-				      .tainted = true};
+				      .tainted = true,
+				      .wants_undo = true};
 	const struct act_cluster cluster = {.node_count = 1, .nodes = &node};
 	const struct act_plan plan = {.refusal = ""};
 	struct act_output out = {0};
@@ -295,7 +290,6 @@ static void test_undo(void **state)
 	act_step(&s, &options,
 		 &(struct act_input){.cluster = &cluster,
 				     .plan = &plan,
-				     .wants_undo = undoes,
 				     .now_ns = BEGIN_NS,
 				     .wall_ns = BEGIN_NS},
 		 &out);
