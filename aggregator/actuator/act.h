@@ -31,6 +31,7 @@ struct act_node {
 	const char *name, *uid;
 	struct mark mark;
 	const char *foreign; /* why the node is another's; NULL: it is not */
+	const char *zone; /* "" or NULL: none */
 	bool selected; /* by --node-selector */
 	bool wants_drain, wants_undo; /* by requests of people */
 	bool cordoned, tainted; /* tainted: by MARK_TAINT */
@@ -76,6 +77,7 @@ struct act_options {
 	enum act_after after;
 	int64_t pod_wait_ns; /* for a pod's eviction, and again for its replacement */
 	size_t in_flight_max; /* pods that were evicted and have no replacement yet */
+	size_t hour_max; /* evictions in an hour; at most ACT_RATE_MOST */
 	const char *const *namespaces; /* whose pods may move; NULL: all but kube-system */
 	size_t namespace_count;
 	const char *holder; /* for marks */
@@ -173,7 +175,7 @@ struct act_move {
 };
 
 struct act_drain {
-	char *node, *uid; /* owned */
+	char *node, *uid, *zone; /* owned */
 	struct mark mark; /* as last read */
 	size_t order; /* in the proof */
 	bool proven, any_order;
@@ -219,6 +221,7 @@ struct act_state {
 	int64_t blind_ns; /* since real use of a destination is unknown; 0: it is known */
 	struct error stop; /* why the wave stops, or "" */
 	struct buf told; /* the last refusals of claims */
+	struct act_rate rate; /* of an hour */
 	struct act_wave wave;
 	bool wave_ended; /* by this step; its report is due */
 };
@@ -238,6 +241,8 @@ bool act_is_ours(const struct act_node *n);
 bool act_wants_proof(const struct act_state *s);
 /* Whether an offer could be used. */
 bool act_wants_offer(const struct act_state *s);
+/* Why the node of the last offer was not claimed, which the caller frees; NULL: it was, or not offered. */
+char *act_why_left(const struct act_state *s, const char *node);
 /* A node that a proof is for. */
 bool act_is_unproven(const struct act_state *s, const char *node);
 

@@ -5,7 +5,8 @@
  *   - pods of the earlier steps of its node are gone and replaced
  *   - the proof is not older than PROOF_AGE_NS
  *   - no other pod of its owner is without its replacement
- *   - fewer than in_flight_max pods are without their replacements
+ *   - fewer than in_flight_max pods are without their replacements, all of them of its zone
+ *   - fewer than hour_max pods were evicted in the last hour
  *   - unless the nodes may be drained in any order: the nodes before are empty
  *
  * A replacement is there when the owner has as many Ready pods as before the eviction. An eviction
@@ -231,13 +232,15 @@ bool act_may_move(const struct act_options *o, const char *name)
 
 /* --- evictions -------------------------------------------------------------------------------- */
 
-/* Pods without their replacements: of an owner, or of all where it is NULL. */
-static size_t count_in_flight(const struct act_state *s, const char *owner)
+/* Pods without their replacements: of an owner, or of nodes outside a zone, or of all. */
+static size_t count_in_flight(const struct act_state *s, const char *owner, const char *not_zone)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < s->drain_count; i++)
-		for (size_t k = 0; k < s->drains[i].move_count; k++) {
+		for (size_t k = 0; k < s->drains[i].move_count &&
+				   !(not_zone && strcmp(s->drains[i].zone, not_zone) == 0);
+		     k++) {
 			const struct act_move *m = &s->drains[i].moves[k];
 
 			count += m->pod.evicted_ns && !m->replaced &&
@@ -272,7 +275,7 @@ static bool is_old(const struct act_drain *d, int64_t now_ns)
 
 void act_expire_proofs(struct act_state *s, int64_t now_ns)
 {
-	bool flies = count_in_flight(s, NULL) > 0;
+	bool flies = count_in_flight(s, NULL, NULL) > 0;
 
 	for (size_t i = 0; i < s->drain_count && !flies; i++) {
 		struct act_drain *d = &s->drains[i];
@@ -285,12 +288,14 @@ void act_expire_proofs(struct act_state *s, int64_t now_ns)
 }
 
 /* Whether the pod may be evicted now. */
-static bool may_go(const struct act_state *s, const struct act_drain *d, const struct act_move *m,
+static bool may_go(struct act_state *s, const struct act_drain *d, const struct act_move *m,
 		   const struct act_options *o, const struct act_input *in,
 		   const struct act_owner *owner)
 {
 	return eviction_is_due(&m->pod, in->now_ns) && earlier_steps_are_done(d, m) &&
-	       !count_in_flight(s, m->owner) && count_in_flight(s, NULL) < o->in_flight_max &&
+	       !count_in_flight(s, m->owner, NULL) && !count_in_flight(s, NULL, d->zone) &&
+	       count_in_flight(s, NULL, NULL) < o->in_flight_max &&
+	       act_rate_left(&s->rate, o->hour_max, 3600 * SECOND_NS, in->now_ns) &&
 	       (!*m->owner || owner);
 }
 
@@ -311,6 +316,7 @@ void act_drain_evict(struct act_state *s, struct act_drain *d, const struct act_
 			continue;
 		m->ready_before = owner ? owner->ready : 0;
 		eviction_ask(&m->pod, in->now_ns);
+		act_rate_add(&s->rate, in->now_ns);
 		a = act_output_add(out, ACT_EVICT, node);
 		a->pod = &m->pod;
 		error_set(&a->text, "pod %s/%s is evicted, and expected on %s", m->pod.namespace,

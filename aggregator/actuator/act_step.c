@@ -9,6 +9,9 @@
  *   each drain advances by one phase at most
  *   a new wave is claimed when no drain is left
  *
+ * A node that was drained and takes pods again, or was rolled back, rests: no wave claims it for a day,
+ * or for 10 minutes. A request of a person claims a drained node at once.
+ *
  * Waits are bounded, so that no cordon stays without a drain: a proof and the end of a drain by
  * PROOF_NS each, pods by --max-pod-wait, a pause by PAUSE_NS. A drain whose last step was more than
  * GAP_NS ago is proven anew, as is one whose proof is older than 10 minutes.
@@ -24,7 +27,8 @@
 #define SECOND_NS INT64_C(1000000000)
 
 static const int64_t GAP_NS = 30 * SECOND_NS, PROOF_NS = 120 * SECOND_NS,
-		     PAUSE_NS = 540 * SECOND_NS, HOT_NS = 10 * SECOND_NS, REST_NS = 600 * SECOND_NS;
+		     PAUSE_NS = 540 * SECOND_NS, HOT_NS = 10 * SECOND_NS,
+		     ROLLED_BACK_REST_NS = 600 * SECOND_NS, DRAINED_REST_NS = 24 * 3600 * SECOND_NS;
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
@@ -40,6 +44,7 @@ static void drop_drain(struct act_state *s, size_t at)
 	act_drain_unprove(d);
 	free(d->node);
 	free(d->uid);
+	free(d->zone);
 	s->drain_count--;
 	memmove(d, d + 1, (s->drain_count - at) * sizeof(*d));
 }
@@ -62,7 +67,7 @@ void act_state_fini(struct act_state *s)
 	free(s->hot);
 	buf_fini(&s->told);
 	forget_wave(&s->wave);
-	*s = (struct act_state){0};
+	memset(s, 0, sizeof(*s));
 }
 
 void act_output_fini(struct act_output *out)
@@ -168,6 +173,7 @@ static void adopt(struct act_state *s, const struct act_input *in, const struct 
 		d = &s->drains[s->drain_count++];
 		*d = (struct act_drain){.node = mem_strdup(n->name),
 					.uid = mem_strdup(n->uid),
+					.zone = mem_strdup(n->zone ? n->zone : ""),
 					.since_ns = in->now_ns - age_of(&n->mark, in->wall_ns)};
 	}
 	d->mark = n->mark;
@@ -404,6 +410,19 @@ static void advance(struct act_state *s, struct act_drain *d, const struct act_o
 
 /* --- claims ----------------------------------------------------------------------------------- */
 
+/* Whether a drain of the node ended too recently for another one. */
+static void judge_rest(const struct act_input *in, const struct act_node *n, struct error *why)
+{
+	int64_t age_ns = llabs(in->wall_ns - n->mark.since_ns);
+
+	if (n->mark.phase == MARK_DRAINED && !n->wants_drain && age_ns < DRAINED_REST_NS)
+		error_set(why,
+			  "it was drained less than 24 hours ago: evenkeel act drain drains it "
+			  "again");
+	else if (n->mark.phase == MARK_ROLLED_BACK && age_ns < ROLLED_BACK_REST_NS)
+		error_set(why, "it was rolled back less than 10 minutes ago");
+}
+
 /* Why the node is not claimed, "" else; at: its number in the offer. */
 static void judge_claim(const struct act_options *o, const struct act_input *in,
 			const struct act_node *n, size_t at, struct error *why)
@@ -418,9 +437,8 @@ static void judge_claim(const struct act_options *o, const struct act_input *in,
 		error_set(why, "--node-selector does not match it");
 	else if (n->mark.phase == MARK_GARBLED)
 		error_set(why, "its annotation " MARK_ANNOTATION " is unreadable");
-	else if (n->mark.phase != MARK_NONE && llabs(in->wall_ns - n->mark.since_ns) < REST_NS)
-		error_set(why, "it was %s less than 10 minutes ago",
-			  n->mark.phase == MARK_DRAINED ? "drained" : "rolled back");
+	else
+		judge_rest(in, n, why);
 	for (size_t i = 0; i < p->move_count && !*why->text; i++) {
 		const struct verify_move *m = &p->moves[i];
 
@@ -465,6 +483,20 @@ static void claim_wave(struct act_state *s, const struct act_options *o, const s
 		buf_add_str(&out->narration, told.data);
 	buf_fini(&s->told);
 	s->told = told;
+}
+
+char *act_why_left(const struct act_state *s, const char *node)
+{
+	char *begin = mem_printf("node %s is left alone: ", node);
+	const char *line = s->told.data ? strstr(s->told.data, begin) : NULL;
+	char *why = NULL;
+
+	if (line) {
+		line += strlen(begin);
+		why = mem_strndup(line, strcspn(line, "\n"));
+	}
+	free(begin);
+	return why;
 }
 
 /* --- the step --------------------------------------------------------------------------------- */

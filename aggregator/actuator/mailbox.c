@@ -114,7 +114,10 @@ static void take(struct mailbox *m, struct edge *e, const cJSON *json, int64_t n
 static const char *judge_drain(const struct request *r, struct edge *e, const struct act_state *s,
 			       const struct act_node *n, int64_t now_ns)
 {
-	if (n->mark.phase == MARK_DRAINED)
+	char *left;
+
+	/* Not a former drain of a node that takes pods again. */
+	if (n->mark.phase == MARK_DRAINED && (n->cordoned || n->mark.since_ns >= r->since_wall_ns))
 		return "";
 	for (size_t i = 0; document_is_true(r->json, "dryRun") && i < e->offer.node_count; i++)
 		if (strcmp(e->offer.nodes[i].name, n->name) == 0)
@@ -123,9 +126,10 @@ static const char *judge_drain(const struct request *r, struct edge *e, const st
 		return NULL;
 	if (n->mark.phase == MARK_ROLLED_BACK && n->mark.since_ns >= r->since_wall_ns)
 		return *s->wave.reason.text ? s->wave.reason.text : "it was rolled back";
-	if (!n->foreign && e->plan_doc && now_ns - r->since_ns > WAIT_NS)
-		return edge_why_not(e, n->name);
-	return n->foreign;
+	if (n->foreign || !e->plan_doc || now_ns - r->since_ns <= WAIT_NS)
+		return n->foreign;
+	left = act_why_left(s, n->name);
+	return left ? edge_keep(e, left) : edge_why_not(e, n->name);
 }
 
 /* The same of a node that is not read: it is of a request of this step, or deleted. */

@@ -37,7 +37,7 @@ struct actuator_options {
 	char *lease_namespace, *lease_name;
 	bool dry_run;
 	int after;
-	int64_t max_pod_wait_ns, max_in_flight, max_evictions;
+	int64_t max_pod_wait_ns, max_in_flight, max_evictions, max_evictions_per_hour;
 	struct program_common common;
 };
 
@@ -88,6 +88,14 @@ static const struct option_spec specs[] = {
 	 .min = 1,
 	 .max = 1000,
 	 .help = "Most pods that reclaim evicts in a minute."},
+	{.name = "max-evictions-per-hour",
+	 .kind = OPTION_INTEGER,
+	 .offset = AT(max_evictions_per_hour),
+	 .value = "N",
+	 .initial = "1000",
+	 .min = 1,
+	 .max = ACT_RATE_MOST,
+	 .help = "Most pods that drains evict in an hour."},
 	{.name = "max-in-flight",
 	 .kind = OPTION_INTEGER,
 	 .offset = AT(max_in_flight),
@@ -417,6 +425,7 @@ static int run(const void *values, struct error *error)
 	struct actuator a = {.rules = {.after = (enum act_after)o->after,
 				       .pod_wait_ns = o->max_pod_wait_ns,
 				       .in_flight_max = (size_t)o->max_in_flight,
+				       .hour_max = (size_t)o->max_evictions_per_hour,
 				       .holder = a.holder},
 			     .reclaim.options = {.act = &a.rules,
 						 .evictions_max = (size_t)o->max_evictions,

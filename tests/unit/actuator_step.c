@@ -132,6 +132,7 @@ static void begin(struct sim *s, uint64_t seed, bool faults)
 					  .after = (enum act_after)(seed % 3),
 					  .pod_wait_ns = 60 * NS_PER_SEC,
 					  .in_flight_max = 3,
+					  .hour_max = ACT_RATE_MOST,
 					  .holder = "holder"};
 	for (int i = 0; i < NODES; i++) {
 		struct sim_node *n = &s->nodes[i];
