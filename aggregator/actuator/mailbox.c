@@ -223,7 +223,8 @@ static void write_destination(struct jsonw *w, const struct edge *e, const struc
 }
 
 static void write_report(struct jsonw *w, const struct mailbox *m, const struct edge *e,
-			 const struct act_state *s, bool paused)
+			 const struct act_state *s, const struct reclaim_state *reclaim,
+			 bool paused)
 {
 	jsonw_object_open(w);
 	jsonw_key_string(w, "holder", m->holder);
@@ -252,11 +253,12 @@ static void write_report(struct jsonw *w, const struct mailbox *m, const struct 
 	for (size_t i = 0; i < e->use_count; i++)
 		write_destination(w, e, &e->uses[i]);
 	jsonw_array_close(w);
+	reclaim_write(reclaim, w);
 	jsonw_object_close(w);
 }
 
-void mailbox_exchange(struct mailbox *m, struct edge *e, const struct act_state *s, bool paused,
-		      int64_t now_ns)
+void mailbox_exchange(struct mailbox *m, struct edge *e, const struct act_state *s,
+		      const struct reclaim_state *reclaim, bool paused, int64_t now_ns)
 {
 	struct buf body = BUF_INIT;
 	const char *answer;
@@ -267,7 +269,7 @@ void mailbox_exchange(struct mailbox *m, struct edge *e, const struct act_state 
 		if (is_open(&m->requests[i]))
 			follow(&m->requests[i], e, s, now_ns);
 	jsonw_init(&w, &body);
-	write_report(&w, m, e, s, paused);
+	write_report(&w, m, e, s, reclaim, paused);
 	edge_send(e, KUBE_REPLACE, EDGE_GROUP "/acts/current/report", &body, &answer);
 	buf_fini(&body);
 	m->told = e->status != 200;

@@ -6,7 +6,7 @@
 #ifndef EVENKEEL_AGGREGATOR_ACTUATOR_MAILBOX_H
 #define EVENKEEL_AGGREGATOR_ACTUATOR_MAILBOX_H
 
-#include "aggregator/actuator/edge.h"
+#include "aggregator/actuator/reclaim.h"
 
 struct request {
 	cJSON *json; /* owned: {"id","action","nodes","dryRun",..}, as the aggregator lists it */
@@ -32,8 +32,8 @@ void mailbox_fini(struct mailbox *m);
 /* The nodes of open requests; the caller frees the array. */
 struct edge_named *mailbox_nodes(const struct mailbox *m, size_t *count);
 /* Ends requests that a step has carried out or refused, reports, and takes new requests. */
-void mailbox_exchange(struct mailbox *m, struct edge *e, const struct act_state *s, bool paused,
-		      int64_t now_ns);
+void mailbox_exchange(struct mailbox *m, struct edge *e, const struct act_state *s,
+		      const struct reclaim_state *reclaim, bool paused, int64_t now_ns);
 /* Reports a wave that ended. */
 void mailbox_report_wave(struct edge *e, const struct act_wave *w);
 

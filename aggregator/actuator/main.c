@@ -304,7 +304,7 @@ static bool step_drain(struct actuator *a, const struct lease_state *lease)
 		busy |= carry_out(a, &out.actions[i]);
 	if (a->state.wave_ended)
 		mailbox_report_wave(e, &a->state.wave);
-	mailbox_exchange(&a->mailbox, e, &a->state, lease->paused, now_ns);
+	mailbox_exchange(&a->mailbox, e, &a->state, &a->reclaim.state, lease->paused, now_ns);
 	act_output_fini(&out);
 	return busy;
 }

@@ -5,7 +5,7 @@
  * serve by its own preemption: pods with a nominated node, or unschedulable for less than RIPE_S.
  * Each step reads the pods of rescues one by one; a pod that cannot be read counts as unchanged.
  *
- * A dry run claims nothing, since a claim keeps other pods off the room.
+ * A pod whose room is claimed, and each victim, get an Event. A dry run claims nothing, since a claim keeps other pods off the room.
  */
 #include "aggregator/actuator/reclaim.h"
 
@@ -156,23 +156,48 @@ static enum act_result claim(struct edge *e, const struct reclaim_rescue *r, con
 	return edge_result(e->status, *answer);
 }
 
+/* An Event of the pod; takes the note. */
+static void tell(struct edge *e, const char *namespace, const char *name, const char *uid,
+		 char *note)
+{
+	edge_tell(e, &(struct object_event){.api_version = "v1",
+					    .kind = "Pod",
+					    .namespace = namespace,
+					    .name = name,
+					    .uid = uid,
+					    .reason = "EvenkeelReclaim",
+					    .note = note});
+	free(note);
+}
+
+static enum act_result evict(struct edge *e, const struct reclaim_rescue *r, struct eviction *v,
+			     const char **answer)
+{
+	enum act_result result =
+		edge_carry_out(e, &(struct act_action){.kind = ACT_EVICT, .pod = v}, answer);
+
+	if (result == ACT_DONE)
+		tell(e, v->namespace, v->name, v->uid,
+		     mem_printf("pod %s/%s gets its room, whose quota is within its min",
+				r->namespace, r->name));
+	return result;
+}
+
 static void carry_out(struct reclaim *r, struct edge *e, const struct reclaim_action *a)
 {
 	struct reclaim_rescue *rescue = &r->state.rescues.of[a->rescue];
 	const char *answer = "";
-	enum act_result result;
+	enum act_result result =
+		a->claims ? claim(e, rescue, &answer)
+			  : evict(e, rescue, &rescue->victims[a->victim].pod, &answer);
 
-	if (a->claims)
-		result = claim(e, rescue, &answer);
-	else
-		result =
-			edge_carry_out(e,
-				       &(struct act_action){.kind = ACT_EVICT,
-							    .pod = &rescue->victims[a->victim].pod},
-				       &answer);
 	if (result != ACT_DONE)
 		log_warn("%s for pod %s/%s: HTTP %ld: %s", a->claims ? "no claim" : "no eviction",
 			 rescue->namespace, rescue->name, e->status, answer);
+	else if (a->claims && !rescue->claimed_ns)
+		tell(e, rescue->namespace, rescue->name, rescue->uid,
+		     mem_printf("room on node %s is reserved for it: %zu pods are evicted",
+				rescue->node, rescue->victim_count));
 	act_reclaim_result(&r->state, a, result, answer, clock_mono_ns());
 }
 
@@ -232,4 +257,21 @@ void reclaim_forget(struct reclaim *r)
 {
 	reclaim_state_fini(&r->state);
 	r->listed_ns = 0;
+}
+
+void reclaim_write(const struct reclaim_state *s, struct jsonw *w)
+{
+	jsonw_key_array(w, "rescues");
+	for (size_t i = 0; i < s->rescues.count; i++) {
+		const struct reclaim_rescue *r = &s->rescues.of[i];
+
+		jsonw_object_open(w);
+		jsonw_key_string(w, "namespace", r->namespace);
+		jsonw_key_string(w, "name", r->name);
+		jsonw_key_string(w, "node", r->node);
+		jsonw_key_uint(w, "evicted", r->evicted);
+		jsonw_key_uint(w, "victims", r->victim_count);
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
 }

@@ -15,6 +15,7 @@
 #define EVENKEEL_AGGREGATOR_ACTUATOR_RECLAIM_H
 
 #include "aggregator/actuator/edge.h"
+#include "shared/jsonw.h"
 
 enum { RECLAIM_RESCUES_MOST = 32 };
 
@@ -122,6 +123,8 @@ struct reclaim {
 bool reclaim_run(struct reclaim *r, struct edge *e, bool paused, int64_t now_ns);
 /* Forgets everything but the options; a successor takes over the claims. */
 void reclaim_forget(struct reclaim *r);
+/* "rescues" of a report, in the object that is open. */
+void reclaim_write(const struct reclaim_state *s, struct jsonw *w);
 /* The plans (key "items") that may be carried out, or the claims (key "claims"). */
 struct reclaim_rescues reclaim_read_plans(const cJSON *list, const char *key);
 

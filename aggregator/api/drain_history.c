@@ -16,8 +16,8 @@
  *   reason  code, as in /v1/drain; of a waveReport its outcome
  *   report  of a waveReport, as it was posted
  *
- * POST /v1/drain/history: such a report, of at most REPORT_MOST bytes. Its row has the text, a line
- * break, and the report in JSON. The answer is {"apiVersion","kind":"WaveReport","time","text"}.
+ * POST /v1/drain/history: such a report. Its row has the text, a line break, and the report in JSON; a
+ * report of more than REPORT_MOST bytes is kept without its nodes, which the text says. The answer is {"apiVersion","kind":"WaveReport","time","text"}.
  *
  * At most 10,000 are kept, with --state-dir over restarts as well, and limit (500, at most all) of
  * them are told. A node without any is no error: it may be gone, or nothing about it changed. Over
@@ -36,7 +36,7 @@
 
 #define WAVE_REPORT "waveReport"
 
-enum { REPORT_MOST = 8 << 10 };
+enum { REPORT_MOST = 64 << 10 };
 
 struct query {
 	const char *nodes, *event; /* borrowed; NULL: all */
@@ -186,7 +186,7 @@ static void write_sentence(const cJSON *report, struct buf *out)
 		   fmax(0, document_number(report, "refused")));
 }
 
-static void keep_report(const struct api_context *ctx, const cJSON *report, struct api_response *rs)
+static void keep_report(const struct api_context *ctx, cJSON *report, struct api_response *rs)
 {
 	char *json = cJSON_PrintUnformatted(report);
 	int64_t now_ns = ctx->now_ns();
@@ -194,6 +194,12 @@ static void keep_report(const struct api_context *ctx, const cJSON *report, stru
 	struct jsonw w;
 
 	write_sentence(report, &text);
+	if (text.len + strlen(json) >= REPORT_MOST) {
+		cJSON_free(json);
+		cJSON_DeleteItemFromObjectCaseSensitive(report, "nodes");
+		json = cJSON_PrintUnformatted(report);
+		buf_add_str(&text, "; its nodes are left out");
+	}
 	list_answer_open(rs, &w, "WaveReport", now_ns);
 	jsonw_key_string(&w, "text", text.data);
 	list_answer_close(&w);

@@ -49,11 +49,17 @@ static void write_members(struct jsonw *w, const struct api_field *list);
 static void write_type(struct jsonw *w, const struct api_field *f)
 {
 	static const char *const types[] = {
-		[API_STRING] = "string",	[API_INTEGER] = "integer",
-		[API_BOOLEAN] = "boolean",	[API_NAMES] = "array",
-		[API_OBJECT] = "object",	[API_COUNT] = "integer",
-		[API_TIME] = "string",		[API_REPORTED_REQUESTS] = "array",
-		[API_REPORTED_NODES] = "array", [API_REPORTED_DESTINATIONS] = "array",
+		[API_STRING] = "string",
+		[API_INTEGER] = "integer",
+		[API_BOOLEAN] = "boolean",
+		[API_NAMES] = "array",
+		[API_OBJECT] = "object",
+		[API_COUNT] = "integer",
+		[API_TIME] = "string",
+		[API_REPORTED_REQUESTS] = "array",
+		[API_REPORTED_NODES] = "array",
+		[API_REPORTED_DESTINATIONS] = "array",
+		[API_REPORTED_RESCUES] = "array",
 		[API_WAVE_NODES] = "array",
 	};
 

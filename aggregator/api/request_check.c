@@ -89,6 +89,7 @@ static const char *fault_of(const cJSON *item, const struct api_field *f)
 	case API_REPORTED_REQUESTS:
 	case API_REPORTED_NODES:
 	case API_REPORTED_DESTINATIONS:
+	case API_REPORTED_RESCUES:
 	case API_WAVE_NODES:
 		return is_list(item, is_object) ? NULL : "a list of objects";
 	case API_INTEGER:

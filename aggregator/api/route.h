@@ -23,6 +23,7 @@ enum api_type {
 	API_REPORTED_REQUESTS, /* lists of objects: api_members_of() */
 	API_REPORTED_NODES,
 	API_REPORTED_DESTINATIONS,
+	API_REPORTED_RESCUES,
 	API_WAVE_NODES,
 };
 

@@ -399,6 +399,14 @@ static const struct api_field reported_destination[] = {
 	{"contention", API_NUMBER, NULL, false, "The share of time that tasks wait for CPU."},
 	{0},
 };
+static const struct api_field reported_rescue[] = {
+	{"namespace", API_STRING, NULL, true, "The pod's."},
+	{"name", API_STRING, NULL, true, "The pod that gets room."},
+	{"node", API_STRING, NULL, true, "Where its room is."},
+	{"evicted", API_COUNT, NULL, false, "Victims that were evicted."},
+	{"victims", API_COUNT, NULL, false, "Pods that leave for it."},
+	{0},
+};
 const struct api_field api_act_report_members[] = {
 	{"holder", API_STRING, NULL, true, "Who holds the Lease."},
 	{"transitions", API_COUNT, NULL, true, "Of the Lease; a report of fewer is refused."},
@@ -409,6 +417,7 @@ const struct api_field api_act_report_members[] = {
 	{"requests", API_REPORTED_REQUESTS, NULL, false, "What became of requests."},
 	{"nodes", API_REPORTED_NODES, NULL, false, "Nodes under way."},
 	{"destinations", API_REPORTED_DESTINATIONS, NULL, false, "Promised against measured."},
+	{"rescues", API_REPORTED_RESCUES, NULL, false, "Pods that reclaim makes room for."},
 	{0},
 };
 static const struct api_field wave_node[] = {
@@ -443,6 +452,8 @@ const struct api_field *api_members_of(enum api_type type)
 		return reported_node;
 	case API_REPORTED_DESTINATIONS:
 		return reported_destination;
+	case API_REPORTED_RESCUES:
+		return reported_rescue;
 	case API_WAVE_NODES:
 		return wave_node;
 	default:
