@@ -15,7 +15,7 @@
 #define WAIT_NS (60 * NS_PER_SEC) /* for a plan that has the node */
 
 void mailbox_init(struct mailbox *m, const char *lease_namespace, const char *lease_name,
-		  const char *acts, const char *holder)
+		  char *const *acts, const char *holder)
 {
 	*m = (struct mailbox){.acts = acts, .holder = holder};
 	m->lease_path = mem_printf("/apis/coordination.k8s.io/v1/namespaces/%s/leases/%s",
@@ -233,12 +233,8 @@ static void write_report(struct jsonw *w, const struct mailbox *m, const struct 
 	jsonw_key_bool(w, "paused", paused);
 	jsonw_key_bool(w, "dryRun", e->dry_run);
 	jsonw_key_array(w, "acts");
-	for (const char *at = m->acts; *at; at += strspn(at, ", ")) {
-		size_t len = strcspn(at, ", ");
-
-		jsonw_text(w, at, len);
-		at += len;
-	}
+	for (char *const *act = m->acts; *act; act++)
+		jsonw_string(w, *act);
 	jsonw_array_close(w);
 	jsonw_key_array(w, "requests");
 	for (size_t i = 0; i < m->count; i++)

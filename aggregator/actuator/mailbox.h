@@ -19,7 +19,8 @@ struct request {
 struct mailbox {
 	/* fixed after init */
 	char *lease_path; /* owned: of the pause */
-	const char *acts, *holder; /* borrowed; acts: of --act */
+	char *const *acts; /* borrowed: of --act, ends with NULL */
+	const char *holder; /* borrowed */
 
 	struct request *requests; /* owned */
 	size_t count;
@@ -27,7 +28,7 @@ struct mailbox {
 };
 
 void mailbox_init(struct mailbox *m, const char *lease_namespace, const char *lease_name,
-		  const char *acts, const char *holder);
+		  char *const *acts, const char *holder);
 void mailbox_fini(struct mailbox *m);
 /* The nodes of open requests; the caller frees the array. */
 struct edge_named *mailbox_nodes(const struct mailbox *m, size_t *count);

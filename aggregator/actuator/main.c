@@ -23,6 +23,7 @@
 #include "aggregator/actuator/mailbox.h"
 #include "aggregator/actuator/reclaim.h"
 #include "aggregator/actuator/slack.h"
+#include "shared/array.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
@@ -172,16 +173,12 @@ static void on_signal(int number)
 	atomic_store(&stopping, true);
 }
 
-enum { ACT_OF_DRAIN, ACT_OF_RECLAIM, ACT_OF_SLACK, ACTS };
-
-static const char *const act_names[ACTS] = {"drain", "reclaim", "slack"};
-
 struct actuator {
 	struct edge edge;
 	struct mailbox mailbox;
 	struct act_state state;
 	struct act_options rules;
-	bool acts[ACTS];
+	char **acts; /* owned: the words of --act */
 	struct reclaim reclaim;
 	struct slack_keeper slack;
 	char holder[MARK_HOLDER_LEN];
@@ -309,13 +306,18 @@ static bool step_drain(struct actuator *a, const struct lease_state *lease)
 	return busy;
 }
 
+static bool acts(const struct actuator *a, const char *word)
+{
+	return array_has_text((const char *const *)a->acts, word);
+}
+
 static bool step(struct actuator *a, const struct lease_state *lease)
 {
 	bool busy = step_drain(a, lease);
 
-	if (a->acts[ACT_OF_RECLAIM])
+	if (acts(a, "reclaim"))
 		busy |= reclaim_run(&a->reclaim, &a->edge, lease->paused, clock_mono_ns());
-	if (a->acts[ACT_OF_SLACK])
+	if (acts(a, "slack"))
 		busy |= slack_run(&a->slack, &a->edge, lease->paused, clock_mono_ns());
 	return busy && !a->edge.dry_run;
 }
@@ -351,11 +353,12 @@ static void loop(struct actuator *a)
 
 /* --- start ------------------------------------------------------------------------------------ */
 
-/* The words of a list, which are parts of *text; the caller frees both. */
-static char **split(const char *list, char **text, size_t *count)
+/* The words of a list, which end with NULL, in one block of the caller's. */
+static char **split(const char *list, size_t *count)
 {
-	char **words = mem_zalloc(strlen(list) + 1, sizeof(*words));
-	char *at = *text = mem_strdup(list), *word;
+	size_t len = strlen(list);
+	char **words = mem_zalloc(1, (len + 1) * sizeof(*words) + len + 1);
+	char *at = memcpy(words + len + 1, list, len), *word;
 
 	*count = 0;
 	while ((word = strsep(&at, ", ")))
@@ -364,28 +367,19 @@ static char **split(const char *list, char **text, size_t *count)
 	return words;
 }
 
-static int read_acts(const char *list, bool acts[ACTS], struct error *error)
+static int check_acts(char **acts, struct error *error)
 {
-	size_t count, known;
-	char *text, **words = split(list, &text, &count);
-	int rc = 0;
+	static const char *const known[] = {"drain", "reclaim", "slack", NULL};
 
-	for (size_t i = 0; i < count && !rc; i++) {
-		for (known = 0; known < ACTS && strcmp(words[i], act_names[known]) != 0; known++)
-			;
-		if (known == ACTS) {
-			error_set(
-				error,
-				"--act: \"%.100s\" is unknown; drain, reclaim and slack are known",
-				words[i]);
-			rc = -EINVAL;
-		} else {
-			acts[known] = true;
+	for (; *acts; acts++)
+		if (!array_has_text(known, *acts)) {
+			error_set(error,
+				  "--act: \"%.100s\" is unknown; drain, reclaim and slack are "
+				  "known",
+				  *acts);
+			return -EINVAL;
 		}
-	}
-	free(words);
-	free(text);
-	return rc;
+	return 0;
 }
 
 static int start(struct actuator *a, const struct actuator_options *o, struct error *error)
@@ -433,21 +427,23 @@ static int run(const void *values, struct error *error)
 						 .dry_run = o->dry_run},
 			     .slack.rules = {.act = &a.rules, .dry_run = o->dry_run}};
 	struct selector *selector = NULL;
-	char *text = NULL, **namespaces = NULL;
+	char **namespaces = NULL;
+	size_t act_count;
 	int status = 2;
 
-	if (read_acts(o->act, a.acts, error))
-		return 2;
-	a.rules.drain = a.acts[ACT_OF_DRAIN];
+	a.acts = split(o->act, &act_count);
+	if (check_acts(a.acts, error))
+		goto out;
+	a.rules.drain = acts(&a, "drain");
 	if (selector_parse(o->node_selector, &selector, error)) {
 		error_prefix(error, "--node-selector");
-		return 2;
+		goto out;
 	}
 	if (o->namespaces)
-		namespaces = split(o->namespaces, &text, &a.rules.namespace_count);
+		namespaces = split(o->namespaces, &a.rules.namespace_count);
 	a.rules.namespaces = (const char *const *)namespaces;
 	name_holder(a.holder);
-	mailbox_init(&a.mailbox, o->lease_namespace, o->lease_name, o->act, a.holder);
+	mailbox_init(&a.mailbox, o->lease_namespace, o->lease_name, a.acts, a.holder);
 	status = start(&a, o, error) ? 1 : 0;
 	if (!status) {
 		a.edge.selector = selector;
@@ -457,13 +453,14 @@ static int run(const void *values, struct error *error)
 		lease_stop(a.edge.lease);
 		edge_close(&a.edge);
 	}
+out:
 	act_state_fini(&a.state);
 	reclaim_forget(&a.reclaim);
 	slack_forget(&a.slack);
 	mailbox_fini(&a.mailbox);
 	selector_free(selector);
 	free(namespaces);
-	free(text);
+	free(a.acts);
 	return status;
 }
 

@@ -278,18 +278,17 @@ static void test_buffers_take_over(void **state)
 
 #define ROLE "clusterroles/evenkeel-actuator-slack"
 
+/* The rule for namespaces is needed by slack of no workload, of which there is none here. */
 static void test_each_rule_is_needed(void **state)
 {
 	static const struct kube_actuator_rule rules[] = {
 		{ROLE, "get", "slacks", "slack: GET /apis/evenkeel.io/v1/slacks: HTTP 403"},
 		{ROLE, "list", "deployments", "slack: GET /apis/apps/v1/deployments: HTTP 403"},
-		{ROLE, "patch", "namespaces", "Namespace /evenkeel is not applied: "},
 		{ROLE, "patch", "priorityclasses",
 		 "PriorityClass /evenkeel-slack is not applied: "},
 	};
 
 	(void)state;
-	annotate("\"1\"");
 	kube_actuator_expect_rules(&actuator, rules, sizeof(rules) / sizeof(rules[0]), 1, NULL,
 				   NULL);
 }
@@ -354,8 +353,8 @@ int main(void)
 		cmocka_unit_test(test_objects_follow_their_classes),
 		cmocka_unit_test(test_a_foreign_object_is_left_alone),
 		cmocka_unit_test(test_the_lease_is_deleted),
-		cmocka_unit_test(test_buffers_take_over),
 		cmocka_unit_test(test_each_rule_is_needed),
+		cmocka_unit_test(test_buffers_take_over),
 	};
 	int failed;
 
