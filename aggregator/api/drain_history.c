@@ -186,6 +186,25 @@ static void write_sentence(const cJSON *report, struct buf *out)
 		   fmax(0, document_number(report, "refused")));
 }
 
+/* 0: absent. A number of a report is from outside. */
+static uint64_t bounded(double value)
+{
+	return (uint64_t)fmin(1e9, fmax(0, value));
+}
+
+static void count_wave(struct wave_counters *c, const cJSON *report)
+{
+	static const char *const outcomes[WAVE_OUTCOMES] = {"drained", "rolledBack", "stopped"};
+	double took_s = document_time(report, "end") - document_time(report, "begin");
+
+	for (int i = 0; i < WAVE_OUTCOMES; i++)
+		counter_add(&c->ended[i], document_is(report, "outcome", outcomes[i]));
+	counter_add(&c->evictions, bounded(document_number(report, "evictions")));
+	counter_add(&c->refused, bounded(document_number(report, "refused")));
+	counter_add(&c->rolled_back, count_outcomes(report, "rolledBack"));
+	counter_add(&c->seconds, bounded(took_s));
+}
+
 static void keep_report(const struct api_context *ctx, cJSON *report, struct api_response *rs)
 {
 	char *json = cJSON_PrintUnformatted(report);
@@ -194,6 +213,7 @@ static void keep_report(const struct api_context *ctx, cJSON *report, struct api
 	struct jsonw w;
 
 	write_sentence(report, &text);
+	count_wave(&ctx->counters->waves, report);
 	if (text.len + strlen(json) >= REPORT_MOST) {
 		cJSON_free(json);
 		cJSON_DeleteItemFromObjectCaseSensitive(report, "nodes");

@@ -247,6 +247,11 @@ static void test_wave_reports(void **state)
 	assert_string_equal(text("items.1.text"),
 			    "wave p stopped; 0 of 0 nodes drained, 0 evictions, 0 refused");
 	assert_string_equal(text("items.0.reason"), "stopped");
+	/* That of the large report, too. */
+	assert_int_equal(counter_get(&f.ctx.counters->waves.ended[WAVE_STOPPED]), 3);
+	assert_int_equal(counter_get(&f.ctx.counters->waves.evictions), 7);
+	assert_int_equal(counter_get(&f.ctx.counters->waves.refused), 1);
+	assert_int_equal(counter_get(&f.ctx.counters->waves.rolled_back), 1);
 	assert_string_equal(text("items.0.report.violations.0"), "2 > 1");
 	assert_int_equal(api_fixture_get(&f, "/v1/drain/history?event=gone"), 200);
 	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items")), 0);
