@@ -24,14 +24,16 @@
 struct act_pod {
 	const char *namespace, *name, *uid;
 	const char *owner; /* uid of its controller, or "" */
-	bool ready, ending; /* ending pods are not ready */
+	bool ending;
 };
 
 struct act_node {
 	const char *name, *uid;
 	struct mark mark;
 	const char *foreign; /* why the node is another's; NULL: it is not */
+	const char *zone; /* "" or NULL: none */
 	bool selected; /* by --node-selector */
+	bool wants_drain, wants_undo; /* by requests of people */
 	bool cordoned, tainted; /* tainted: by MARK_TAINT */
 	size_t pod_count; /* 0 of nodes without a mark or taint */
 	const struct act_pod *pods;
@@ -75,6 +77,7 @@ struct act_options {
 	enum act_after after;
 	int64_t pod_wait_ns; /* for a pod's eviction, and again for its replacement */
 	size_t in_flight_max; /* pods that were evicted and have no replacement yet */
+	size_t hour_max; /* evictions in an hour; at most ACT_RATE_MOST */
 	const char *const *namespaces; /* whose pods may move; NULL: all but kube-system */
 	size_t namespace_count;
 	const char *holder; /* for marks */
@@ -85,10 +88,6 @@ struct act_input {
 	const struct act_plan *plan;
 	const struct act_use *uses;
 	size_t use_count;
-	/* Nodes that people named: to drain, to undo. NULL: none. */
-	bool (*wants_drain)(void *ctx, const char *node);
-	bool (*wants_undo)(void *ctx, const char *node);
-	void *ctx;
 	bool paused;
 	int64_t now_ns; /* monotonic */
 	int64_t wall_ns; /* Unix, for marks */
@@ -108,7 +107,7 @@ struct act_action {
 	struct mark mark;
 	bool tainted;
 	enum act_cordon cordon;
-	struct act_move *move; /* of the state */
+	struct eviction *pod; /* of the state */
 	struct error text; /* for the log and the Event of the node */
 };
 
@@ -129,22 +128,54 @@ enum act_result {
 	ACT_UNKNOWN, /* no answer, or a failure of the server: it may have happened */
 };
 
+/* --- evictions -------------------------------------------------------------------------------- */
+
+/* A pod that is to go; times are monotonic, 0: not. */
+struct eviction {
+	char *namespace, *name, *uid; /* owned */
+	int64_t evicted_ns; /* accepted, or the pod ends by other means */
+	int64_t refused_ns; /* the first that failed */
+	int64_t retry_ns; /* not again before */
+	unsigned int tries; /* refused by budgets */
+	bool asked, gone; /* asked: an eviction was sent */
+	struct error failure; /* why it cannot be evicted, or "" */
+};
+
+void eviction_init(struct eviction *v, const char *namespace, const char *name, const char *uid);
+void eviction_fini(struct eviction *v);
+/* The pod as the API has it now. It is evicted again if it stays for 15 s. */
+void eviction_see(struct eviction *v, bool there, bool ends, int64_t now_ns);
+bool eviction_is_due(const struct eviction *v, int64_t now_ns);
+void eviction_ask(struct eviction *v, int64_t now_ns); /* it is sent now */
+/* After a 429 it is due in 2 s, then in twice as long, up to a minute; without an answer in 15 s. */
+void eviction_answer(struct eviction *v, enum act_result result, const char *answer,
+		     int64_t now_ns);
+
+enum { ACT_RATE_MOST = 10000 };
+
+/* Times of evictions, oldest first; monotonic. */
+struct act_rate {
+	int64_t times_ns[ACT_RATE_MOST];
+	size_t count;
+};
+
+/* How many more are allowed, if `most` (at most ACT_RATE_MOST) are in any window. */
+size_t act_rate_left(struct act_rate *r, size_t most, int64_t window_ns, int64_t now_ns);
+void act_rate_add(struct act_rate *r, int64_t now_ns);
+
 /* --- the state -------------------------------------------------------------------------------- */
 
 struct act_move {
-	char *namespace, *name, *uid, *to; /* owned; to: NULL: none */
+	struct eviction pod;
+	char *to; /* owned; NULL: none */
 	char owner[64]; /* "" until the pod was seen */
 	int64_t step; /* 0: none */
 	size_t ready_before; /* Ready pods of the owner before the eviction */
-	int64_t evicted_ns, retry_ns; /* monotonic; 0: not */
-	int64_t refused_ns; /* monotonic: the first eviction that failed; 0: none */
-	unsigned int tries; /* refused ones */
-	bool asked, gone, replaced; /* asked: an eviction was sent */
-	struct error failure; /* "" */
+	bool replaced;
 };
 
 struct act_drain {
-	char *node, *uid; /* owned */
+	char *node, *uid, *zone; /* owned */
 	struct mark mark; /* as last read */
 	size_t order; /* in the proof */
 	bool proven, any_order;
@@ -190,6 +221,7 @@ struct act_state {
 	int64_t blind_ns; /* since real use of a destination is unknown; 0: it is known */
 	struct error stop; /* why the wave stops, or "" */
 	struct buf told; /* the last refusals of claims */
+	struct act_rate rate; /* of an hour */
 	struct act_wave wave;
 	bool wave_ended; /* by this step; its report is due */
 };
@@ -209,6 +241,8 @@ bool act_is_ours(const struct act_node *n);
 bool act_wants_proof(const struct act_state *s);
 /* Whether an offer could be used. */
 bool act_wants_offer(const struct act_state *s);
+/* Why the node of the last offer was not claimed, which the caller frees; NULL: it was, or not offered. */
+char *act_why_left(const struct act_state *s, const char *node);
 /* A node that a proof is for. */
 bool act_is_unproven(const struct act_state *s, const char *node);
 

@@ -5,7 +5,8 @@
  *   - pods of the earlier steps of its node are gone and replaced
  *   - the proof is not older than PROOF_AGE_NS
  *   - no other pod of its owner is without its replacement
- *   - fewer than in_flight_max pods are without their replacements
+ *   - fewer than in_flight_max pods are without their replacements, all of them of its zone
+ *   - fewer than hour_max pods were evicted in the last hour
  *   - unless the nodes may be drained in any order: the nodes before are empty
  *
  * A replacement is there when the owner has as many Ready pods as before the eviction. An eviction
@@ -23,14 +24,87 @@
 static const int64_t PROOF_AGE_NS = 600 * SECOND_NS, UNKNOWN_NS = 15 * SECOND_NS,
 		     REFUSED_FIRST_NS = 2 * SECOND_NS, REFUSED_MOST_NS = 60 * SECOND_NS;
 
+/* --- an eviction ------------------------------------------------------------------------------ */
+
+void eviction_init(struct eviction *v, const char *namespace, const char *name, const char *uid)
+{
+	*v = (struct eviction){.namespace = mem_strdup(namespace),
+			       .name = mem_strdup(name),
+			       .uid = mem_strdup(uid)};
+}
+
+void eviction_fini(struct eviction *v)
+{
+	free(v->namespace);
+	free(v->name);
+	free(v->uid);
+}
+
+void eviction_see(struct eviction *v, bool there, bool ends, int64_t now_ns)
+{
+	/* By another, or by a request without an answer. */
+	if (!v->evicted_ns && (there ? ends : v->asked && !v->gone))
+		v->evicted_ns = now_ns;
+	if (v->evicted_ns && there && !ends && now_ns - v->evicted_ns > UNKNOWN_NS) {
+		if (!v->refused_ns)
+			v->refused_ns = v->evicted_ns;
+		v->evicted_ns = 0;
+	}
+	v->gone = !there;
+}
+
+bool eviction_is_due(const struct eviction *v, int64_t now_ns)
+{
+	return !v->gone && !v->evicted_ns && v->retry_ns <= now_ns && !*v->failure.text;
+}
+
+void eviction_ask(struct eviction *v, int64_t now_ns)
+{
+	v->evicted_ns = now_ns;
+	v->asked = true;
+}
+
+void eviction_answer(struct eviction *v, enum act_result result, const char *answer, int64_t now_ns)
+{
+	int64_t wait_ns = UNKNOWN_NS;
+
+	if (result == ACT_DONE || result == ACT_GONE)
+		return;
+	v->evicted_ns = 0;
+	if (!v->refused_ns)
+		v->refused_ns = now_ns;
+	if (result == ACT_NEVER)
+		error_set(&v->failure, "pod %s/%s cannot be evicted: %.160s", v->namespace, v->name,
+			  answer);
+	if (result == ACT_NOT_YET) {
+		wait_ns = REFUSED_FIRST_NS << (v->tries < 8 ? v->tries : 8);
+		v->tries++;
+	}
+	v->retry_ns = now_ns + (wait_ns < REFUSED_MOST_NS ? wait_ns : REFUSED_MOST_NS);
+}
+
+size_t act_rate_left(struct act_rate *r, size_t most, int64_t window_ns, int64_t now_ns)
+{
+	size_t old = 0;
+
+	while (old < r->count && now_ns - r->times_ns[old] >= window_ns)
+		old++;
+	r->count -= old;
+	memmove(r->times_ns, r->times_ns + old, r->count * sizeof(r->times_ns[0]));
+	return most > r->count ? most - r->count : 0;
+}
+
+void act_rate_add(struct act_rate *r, int64_t now_ns)
+{
+	r->times_ns[r->count++] = now_ns;
+}
+
 /* --- the proof -------------------------------------------------------------------------------- */
 
 void act_drain_unprove(struct act_drain *d)
 {
 	for (size_t i = 0; i < d->move_count; i++) {
-		free(d->moves[i].namespace);
-		free(d->moves[i].name);
-		free(d->moves[i].uid);
+		eviction_fini(&d->moves[i].pod);
 		free(d->moves[i].to);
 	}
 	free(d->moves);
@@ -46,17 +120,12 @@ static void add_move(struct act_drain *d, const struct verify_move *m, const str
 
 	d->moves = mem_realloc(d->moves, (d->move_count + 1) * sizeof(*d->moves));
 	to = &d->moves[d->move_count++];
-	*to = (struct act_move){
-		.namespace = mem_strdup(m->namespace),
-		.name = mem_strdup(m->name),
-		.uid = mem_strdup(m->uid),
-		.to = m->to ? mem_strdup(m->to) : NULL,
-		.step = m->step,
-	};
+	*to = (struct act_move){.to = m->to ? mem_strdup(m->to) : NULL, .step = m->step};
+	eviction_init(&to->pod, m->namespace, m->name, m->uid);
 	for (size_t i = 0; i < old->move_count; i++)
-		if (strcmp(old->moves[i].uid, m->uid) == 0) {
-			to->refused_ns = old->moves[i].refused_ns;
-			to->tries = old->moves[i].tries;
+		if (strcmp(old->moves[i].pod.uid, m->uid) == 0) {
+			to->pod.refused_ns = old->moves[i].pod.refused_ns;
+			to->pod.tries = old->moves[i].pod.tries;
 		}
 }
 
@@ -105,37 +174,30 @@ static const struct act_owner *find_owner(const struct act_cluster *c, const cha
 
 static void follow(struct act_move *m, const struct act_input *in, const struct act_node *node)
 {
-	const struct act_pod *pod = find_pod(node, m->uid);
+	const struct act_pod *pod = find_pod(node, m->pod.uid);
 	const struct act_owner *owner;
 
 	if (pod && !*m->owner)
 		snprintf(m->owner, sizeof(m->owner), "%s", pod->owner);
-	/* By another, or by a request without an answer. */
-	if (!m->evicted_ns && (pod ? pod->ending : m->asked && !m->gone))
-		m->evicted_ns = in->now_ns;
-	if (m->evicted_ns && pod && !pod->ending && in->now_ns - m->evicted_ns > UNKNOWN_NS) {
-		if (!m->refused_ns)
-			m->refused_ns = m->evicted_ns;
-		m->evicted_ns = 0;
-	}
-	m->gone = !pod;
+	eviction_see(&m->pod, pod, pod && pod->ending, in->now_ns);
 	owner = *m->owner ? find_owner(in->cluster, m->owner) : NULL;
 	/* For good: its owner may have fewer replicas later. */
-	m->replaced = m->gone && (m->replaced || !m->evicted_ns || !*m->owner ||
-				  (owner && owner->ready >= m->ready_before));
+	m->replaced = m->pod.gone && (m->replaced || !m->pod.evicted_ns || !*m->owner ||
+				      (owner && owner->ready >= m->ready_before));
 }
 
 static void judge_waits(const struct act_move *m, const struct act_options *o,
 			const struct act_input *in, struct error *why)
 {
-	int64_t since_ns = m->evicted_ns ? m->evicted_ns : m->refused_ns;
+	const struct eviction *v = &m->pod;
+	int64_t since_ns = v->evicted_ns ? v->evicted_ns : v->refused_ns;
 
-	if (*m->failure.text)
-		*why = m->failure;
+	if (*v->failure.text)
+		*why = v->failure;
 	else if (since_ns && !m->replaced && in->now_ns - since_ns > o->pod_wait_ns)
-		error_set(why, "pod %s/%s %s for longer than --max-pod-wait", m->namespace, m->name,
-			  !m->evicted_ns ? "cannot be evicted"
-			  : m->gone	 ? "has no Ready replacement"
+		error_set(why, "pod %s/%s %s for longer than --max-pod-wait", v->namespace, v->name,
+			  !v->evicted_ns ? "cannot be evicted"
+			  : v->gone	 ? "has no Ready replacement"
 					 : "does not end");
 }
 
@@ -170,16 +232,18 @@ bool act_may_move(const struct act_options *o, const char *name)
 
 /* --- evictions -------------------------------------------------------------------------------- */
 
-/* Pods without their replacements: of an owner, or of all where it is NULL. */
-static size_t count_in_flight(const struct act_state *s, const char *owner)
+/* Pods without their replacements: of an owner, or of nodes outside a zone, or of all. */
+static size_t count_in_flight(const struct act_state *s, const char *owner, const char *not_zone)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < s->drain_count; i++)
-		for (size_t k = 0; k < s->drains[i].move_count; k++) {
+		for (size_t k = 0; k < s->drains[i].move_count &&
+				   !(not_zone && strcmp(s->drains[i].zone, not_zone) == 0);
+		     k++) {
 			const struct act_move *m = &s->drains[i].moves[k];
 
-			count += m->evicted_ns && !m->replaced &&
+			count += m->pod.evicted_ns && !m->replaced &&
 				 (!owner || (*owner && strcmp(m->owner, owner) == 0));
 		}
 	return count;
@@ -211,7 +275,7 @@ static bool is_old(const struct act_drain *d, int64_t now_ns)
 
 void act_expire_proofs(struct act_state *s, int64_t now_ns)
 {
-	bool flies = count_in_flight(s, NULL) > 0;
+	bool flies = count_in_flight(s, NULL, NULL) > 0;
 
 	for (size_t i = 0; i < s->drain_count && !flies; i++) {
 		struct act_drain *d = &s->drains[i];
@@ -223,6 +287,18 @@ void act_expire_proofs(struct act_state *s, int64_t now_ns)
 	}
 }
 
+/* Whether the pod may be evicted now. */
+static bool may_go(struct act_state *s, const struct act_drain *d, const struct act_move *m,
+		   const struct act_options *o, const struct act_input *in,
+		   const struct act_owner *owner)
+{
+	return eviction_is_due(&m->pod, in->now_ns) && earlier_steps_are_done(d, m) &&
+	       !count_in_flight(s, m->owner, NULL) && !count_in_flight(s, NULL, d->zone) &&
+	       count_in_flight(s, NULL, NULL) < o->in_flight_max &&
+	       act_rate_left(&s->rate, o->hour_max, 3600 * SECOND_NS, in->now_ns) &&
+	       (!*m->owner || owner);
+}
+
 void act_drain_evict(struct act_state *s, struct act_drain *d, const struct act_options *o,
 		     const struct act_input *in, const struct act_node *node,
 		     struct act_output *out)
@@ -232,46 +308,28 @@ void act_drain_evict(struct act_state *s, struct act_drain *d, const struct act_
 		const struct act_owner *owner = find_owner(in->cluster, m->owner);
 		struct act_action *a;
 
-		if (!act_may_move(o, m->namespace))
-			error_set(&m->failure,
+		if (!act_may_move(o, m->pod.namespace))
+			error_set(&m->pod.failure,
 				  "pod %s/%s is of a namespace that evenkeel leaves alone",
-				  m->namespace, m->name);
-		if (m->gone || m->evicted_ns || m->retry_ns > in->now_ns || *m->failure.text ||
-		    !earlier_steps_are_done(d, m) || count_in_flight(s, m->owner) ||
-		    count_in_flight(s, NULL) >= o->in_flight_max || (*m->owner && !owner))
+				  m->pod.namespace, m->pod.name);
+		if (!may_go(s, d, m, o, in, owner))
 			continue;
 		m->ready_before = owner ? owner->ready : 0;
-		m->evicted_ns = in->now_ns;
-		m->asked = true;
+		eviction_ask(&m->pod, in->now_ns);
+		act_rate_add(&s->rate, in->now_ns);
 		a = act_output_add(out, ACT_EVICT, node);
-		a->move = m;
-		error_set(&a->text, "pod %s/%s is evicted, and expected on %s", m->namespace,
-			  m->name, m->to ? m->to : "no node");
+		a->pod = &m->pod;
+		error_set(&a->text, "pod %s/%s is evicted, and expected on %s", m->pod.namespace,
+			  m->pod.name, m->to ? m->to : "no node");
 	}
 }
 
 void act_result(struct act_state *s, const struct act_action *a, enum act_result result,
 		const char *answer, int64_t now_ns)
 {
-	struct act_move *m = a->move;
-
 	if (a->kind != ACT_EVICT)
 		return;
 	s->wave.evictions += result == ACT_DONE;
 	s->wave.refused += result == ACT_NOT_YET;
-	if (result == ACT_DONE || result == ACT_GONE)
-		return;
-	m->evicted_ns = 0;
-	if (result == ACT_NEVER)
-		error_set(&m->failure, "pod %s/%s cannot be evicted: %s", m->namespace, m->name,
-			  answer);
-	if (!m->refused_ns)
-		m->refused_ns = now_ns;
-	if (result == ACT_UNKNOWN)
-		m->retry_ns = now_ns + UNKNOWN_NS;
-	if (result != ACT_NOT_YET)
-		return;
-	m->retry_ns = REFUSED_FIRST_NS << (m->tries < 8 ? m->tries : 8);
-	m->retry_ns = now_ns + (m->retry_ns < REFUSED_MOST_NS ? m->retry_ns : REFUSED_MOST_NS);
-	m->tries++;
+	eviction_answer(a->pod, result, answer, now_ns);
 }

@@ -9,6 +9,9 @@
  *   each drain advances by one phase at most
  *   a new wave is claimed when no drain is left
  *
+ * A node that was drained and takes pods again, or was rolled back, rests: no wave claims it for a day,
+ * or for 10 minutes. A request of a person claims a drained node at once.
+ *
  * Waits are bounded, so that no cordon stays without a drain: a proof and the end of a drain by
  * PROOF_NS each, pods by --max-pod-wait, a pause by PAUSE_NS. A drain whose last step was more than
  * GAP_NS ago is proven anew, as is one whose proof is older than 10 minutes.
@@ -24,7 +27,8 @@
 #define SECOND_NS INT64_C(1000000000)
 
 static const int64_t GAP_NS = 30 * SECOND_NS, PROOF_NS = 120 * SECOND_NS,
-		     PAUSE_NS = 540 * SECOND_NS, HOT_NS = 10 * SECOND_NS, REST_NS = 600 * SECOND_NS;
+		     PAUSE_NS = 540 * SECOND_NS, HOT_NS = 10 * SECOND_NS,
+		     ROLLED_BACK_REST_NS = 600 * SECOND_NS, DRAINED_REST_NS = 24 * 3600 * SECOND_NS;
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
@@ -34,12 +38,13 @@ static void drop_drain(struct act_state *s, size_t at)
 	struct act_drain *d = &s->drains[at];
 
 	for (size_t i = 0; i < d->move_count && !*s->stop.text; i++)
-		if (d->moves[i].evicted_ns && !d->moves[i].replaced)
+		if (d->moves[i].pod.evicted_ns && !d->moves[i].replaced)
 			error_set(&s->stop, "pod %s/%s of node %s has no Ready replacement",
-				  d->moves[i].namespace, d->moves[i].name, d->node);
+				  d->moves[i].pod.namespace, d->moves[i].pod.name, d->node);
 	act_drain_unprove(d);
 	free(d->node);
 	free(d->uid);
+	free(d->zone);
 	s->drain_count--;
 	memmove(d, d + 1, (s->drain_count - at) * sizeof(*d));
 }
@@ -62,7 +67,7 @@ void act_state_fini(struct act_state *s)
 	free(s->hot);
 	buf_fini(&s->told);
 	forget_wave(&s->wave);
-	*s = (struct act_state){0};
+	memset(s, 0, sizeof(*s));
 }
 
 void act_output_fini(struct act_output *out)
@@ -168,6 +173,7 @@ static void adopt(struct act_state *s, const struct act_input *in, const struct 
 		d = &s->drains[s->drain_count++];
 		*d = (struct act_drain){.node = mem_strdup(n->name),
 					.uid = mem_strdup(n->uid),
+					.zone = mem_strdup(n->zone ? n->zone : ""),
 					.since_ns = in->now_ns - age_of(&n->mark, in->wall_ns)};
 	}
 	d->mark = n->mark;
@@ -179,7 +185,7 @@ static size_t count_evicted(const struct act_drain *d)
 	size_t count = 0;
 
 	for (size_t i = 0; i < d->move_count; i++)
-		count += d->moves[i].asked;
+		count += d->moves[i].pod.asked;
 	return count;
 }
 
@@ -314,7 +320,7 @@ static void find_trouble(const struct act_state *s, const struct act_drain *d,
 		error_set(why, "it was cordoned or tainted by another");
 	else if (d->mark.phase > MARK_CLAIMED && (!n->tainted || !n->cordoned))
 		error_set(why, "its taint or its cordon was removed");
-	else if (in->wants_undo && in->wants_undo(in->ctx, n->name))
+	else if (n->wants_undo)
 		error_set(why, "a person asked for it");
 	else if (*s->stop.text)
 		*why = s->stop;
@@ -404,6 +410,19 @@ static void advance(struct act_state *s, struct act_drain *d, const struct act_o
 
 /* --- claims ----------------------------------------------------------------------------------- */
 
+/* Whether a drain of the node ended too recently for another one. */
+static void judge_rest(const struct act_input *in, const struct act_node *n, struct error *why)
+{
+	int64_t age_ns = llabs(in->wall_ns - n->mark.since_ns);
+
+	if (n->mark.phase == MARK_DRAINED && !n->wants_drain && age_ns < DRAINED_REST_NS)
+		error_set(why,
+			  "it was drained less than 24 hours ago: evenkeel act drain drains it "
+			  "again");
+	else if (n->mark.phase == MARK_ROLLED_BACK && age_ns < ROLLED_BACK_REST_NS)
+		error_set(why, "it was rolled back less than 10 minutes ago");
+}
+
 /* Why the node is not claimed, "" else; at: its number in the offer. */
 static void judge_claim(const struct act_options *o, const struct act_input *in,
 			const struct act_node *n, size_t at, struct error *why)
@@ -418,9 +437,8 @@ static void judge_claim(const struct act_options *o, const struct act_input *in,
 		error_set(why, "--node-selector does not match it");
 	else if (n->mark.phase == MARK_GARBLED)
 		error_set(why, "its annotation " MARK_ANNOTATION " is unreadable");
-	else if (n->mark.phase != MARK_NONE && llabs(in->wall_ns - n->mark.since_ns) < REST_NS)
-		error_set(why, "it was %s less than 10 minutes ago",
-			  n->mark.phase == MARK_DRAINED ? "drained" : "rolled back");
+	else
+		judge_rest(in, n, why);
 	for (size_t i = 0; i < p->move_count && !*why->text; i++) {
 		const struct verify_move *m = &p->moves[i];
 
@@ -453,7 +471,7 @@ static void claim_wave(struct act_state *s, const struct act_options *o, const s
 			struct error why = {""};
 
 			if (strcmp(n->name, in->plan->offer->nodes[at].name) != 0 ||
-			    !(o->drain || (in->wants_drain && in->wants_drain(in->ctx, n->name))))
+			    !(o->drain || n->wants_drain))
 				continue;
 			judge_claim(o, in, n, at, &why);
 			if (*why.text)
@@ -465,6 +483,20 @@ static void claim_wave(struct act_state *s, const struct act_options *o, const s
 		buf_add_str(&out->narration, told.data);
 	buf_fini(&s->told);
 	s->told = told;
+}
+
+char *act_why_left(const struct act_state *s, const char *node)
+{
+	char *begin = mem_printf("node %s is left alone: ", node);
+	const char *line = s->told.data ? strstr(s->told.data, begin) : NULL;
+	char *why = NULL;
+
+	if (line) {
+		line += strlen(begin);
+		why = mem_strndup(line, strcspn(line, "\n"));
+	}
+	free(begin);
+	return why;
 }
 
 /* --- the step --------------------------------------------------------------------------------- */
@@ -521,8 +553,7 @@ void act_step(struct act_state *s, const struct act_options *o, const struct act
 
 		if (d)
 			advance(s, d, o, in, n, out);
-		else if (n->mark.phase == MARK_DRAINED && in->wants_undo &&
-			 in->wants_undo(in->ctx, n->name))
+		else if (n->mark.phase == MARK_DRAINED && n->wants_undo)
 			roll_back(s, out, o, in, n, "a person asked for it");
 	}
 	if (!s->drain_count && !in->paused && in->plan->offer)

@@ -48,10 +48,10 @@ char *edge_keep(struct edge *e, char *text)
 	return h->texts[h->text_count++] = text;
 }
 
-static cJSON *parse_answer(struct edge *e)
+cJSON *edge_parse(struct edge *e, const char *text, size_t len)
 {
 	struct edge_heap *h = &e->heap;
-	cJSON *doc = cJSON_ParseWithLength(e->call.answer.data, e->call.answer.len);
+	cJSON *doc = cJSON_ParseWithLength(text, len);
 
 	if (!doc)
 		return NULL;
@@ -75,7 +75,7 @@ cJSON *edge_get(struct edge *e, const char *path, long timeout_ms, struct error 
 	ask(e, KUBE_GET, path, NULL, timeout_ms, error);
 	if (!e->status)
 		return NULL;
-	doc = parse_answer(e);
+	doc = edge_parse(e, e->call.answer.data, e->call.answer.len);
 	if (e->status == 200 && doc)
 		return doc;
 	error_set(error, "GET %.*s: HTTP %ld: %.200s", (int)strcspn(path, "?"), path, e->status,
@@ -110,15 +110,18 @@ long edge_send(struct edge *e, enum kube_method method, const char *path, const 
 	       const char **answer)
 {
 	struct error why = {""};
-	const char *message;
 
 	e->status = 0;
+	e->said = NULL;
 	if (is_fenced(e))
 		error_set(&why, "the lease was not renewed");
 	else
 		ask(e, method, path, body, WRITE_MS, &why);
-	message = e->status ? document_text(parse_answer(e), "message") : why.text;
-	*answer = edge_keep(e, mem_strdup(message ? message : ""));
+	if (e->status)
+		e->said = edge_parse(e, e->call.answer.data, e->call.answer.len);
+	*answer = document_text(e->said, "message");
+	if (!*answer)
+		*answer = edge_keep(e, mem_strdup(why.text));
 	return e->status;
 }
 
@@ -146,14 +149,6 @@ void edge_log(const struct buf *lines)
 }
 
 /* --- actions ---------------------------------------------------------------------------------- */
-
-static const cJSON *doc_of(const struct edge *e, const char *node)
-{
-	for (size_t i = 0; i < e->cluster.node_count; i++)
-		if (strcmp(e->nodes[i].name, node) == 0)
-			return e->node_docs[i];
-	return NULL;
-}
 
 /* The other taints as they are: a merge patch replaces the list. */
 static void write_taints(struct jsonw *w, const cJSON *node, bool tainted)
@@ -203,7 +198,7 @@ static void write_patch(const struct act_action *a, const cJSON *node, struct bu
 	buf_fini(&mark);
 }
 
-static void write_eviction(const struct edge *e, const struct act_move *m, struct buf *body)
+static void write_eviction(const struct edge *e, const struct eviction *m, struct buf *body)
 {
 	struct jsonw w;
 
@@ -246,55 +241,30 @@ static long request(struct edge *e, enum kube_method method, char *plain, const 
 	return status;
 }
 
-/* A failure is logged once. */
-static void tell(struct edge *e, const struct act_action *a, bool warns)
+void edge_tell(struct edge *e, const struct object_event *event)
 {
-	struct buf body = BUF_INIT;
-	char time[TIMEFMT_LEN];
+	struct buf path = BUF_INIT, body = BUF_INIT;
+	int64_t now_ns = clock_wall_ns();
+	char *name = mem_printf("evenkeel-actuator.%" PRIx64, (uint64_t)now_ns);
 	const char *answer;
-	struct jsonw w;
-	long status;
+	bool done;
 
-	timefmt_rfc3339(clock_wall_ns() / NS_PER_SEC * NS_PER_SEC, time);
-	jsonw_init(&w, &body);
-	jsonw_object_open(&w);
-	jsonw_key_string(&w, "apiVersion", "v1");
-	jsonw_key_string(&w, "kind", "Event");
-	jsonw_key_object(&w, "metadata");
-	jsonw_key_string(&w, "namespace", "default");
-	jsonw_key_string(&w, "generateName", "evenkeel-");
-	jsonw_object_close(&w);
-	jsonw_key_object(&w, "involvedObject");
-	jsonw_key_string(&w, "apiVersion", "v1");
-	jsonw_key_string(&w, "kind", "Node");
-	jsonw_key_string(&w, "name", a->node);
-	jsonw_key_string(&w, "uid",
-			 a->node); /* as kubelets and kubectl do: nodes' Events are found by it */
-	jsonw_object_close(&w);
-	jsonw_key_string(&w, "type", warns ? "Warning" : "Normal");
-	jsonw_key_string(&w, "reason", warns ? "EvenkeelRolledBack" : "EvenkeelDrain");
-	jsonw_key_string(&w, "message", a->text.text);
-	jsonw_key_string(&w, "firstTimestamp", time);
-	jsonw_key_string(&w, "lastTimestamp", time);
-	jsonw_key_int(&w, "count", 1);
-	jsonw_key_object(&w, "source");
-	jsonw_key_string(&w, "component", "evenkeel-actuator");
-	jsonw_object_close(&w);
-	jsonw_object_close(&w);
-	status = request(e, KUBE_POST, mem_strdup("/api/v1/namespaces/default/events"), &body,
-			 &answer);
-	if (status / 100 != 2 && !e->silent)
-		log_warn("no Events are written (HTTP %ld): %s", status, answer);
-	e->silent = status / 100 != 2;
+	event_writer_create(event, "evenkeel-actuator", name, now_ns, &path, &body);
+	done = request(e, KUBE_POST, path.data, &body, &answer) / 100 == 2;
+	if (!done && !e->silent)
+		log_warn("no Events are written (HTTP %ld): %s", e->status, answer);
+	e->silent = !done;
 	buf_fini(&body);
+	free(name);
 }
 
 enum act_result edge_carry_out(struct edge *e, const struct act_action *a, const char **answer)
 {
-	const struct act_move *m = a->move;
+	const struct eviction *m = a->pod;
 	struct buf body = BUF_INIT;
 	enum act_result result;
 	long status;
+	bool warns;
 
 	if (a->kind == ACT_EVICT) {
 		write_eviction(e, m, &body);
@@ -303,7 +273,7 @@ enum act_result edge_carry_out(struct edge *e, const struct act_action *a, const
 					    m->name),
 				 &body, answer);
 	} else if (a->kind == ACT_PATCH_NODE) {
-		write_patch(a, doc_of(e, a->node), &body);
+		write_patch(a, e->node_docs[edge_find_node(e, a->node) - e->nodes], &body);
 		status = request(e, KUBE_MERGE, mem_printf("/api/v1/nodes/%s", a->node), &body,
 				 answer);
 	} else {
@@ -313,8 +283,18 @@ enum act_result edge_carry_out(struct edge *e, const struct act_action *a, const
 	}
 	buf_fini(&body);
 	result = edge_result(status, *answer);
+	warns = a->mark.phase == MARK_ROLLED_BACK;
 	if (result == ACT_DONE && a->kind != ACT_EVICT)
-		tell(e, a, a->mark.phase == MARK_ROLLED_BACK);
+		edge_tell(e, &(struct object_event){
+				     .api_version = "v1",
+				     .kind = "Node",
+				     .namespace = "",
+				     .name = a->node,
+				     .uid = a->node, /* as kubelets do: kubectl finds them by it */
+				     .reason = warns ? "EvenkeelRolledBack" : "EvenkeelDrain",
+				     .note = a->text.text,
+				     .warning = warns,
+			     });
 	return result;
 }
 
@@ -342,6 +322,6 @@ void edge_end_step(struct edge *e)
 	e->use_count = 0;
 	e->cluster = (struct act_cluster){0};
 	e->plan = (struct act_plan){0};
-	e->plan_doc = NULL;
+	e->plan_doc = e->said = NULL;
 	e->refusal = (struct error){""};
 }

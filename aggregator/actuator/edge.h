@@ -14,6 +14,7 @@
 
 #include "aggregator/actuator/act.h"
 #include "aggregator/actuator/lease.h"
+#include "aggregator/edge/kube/event_writer.h"
 #include "aggregator/edge/kube/session.h"
 #include "aggregator/model/labels.h"
 
@@ -24,6 +25,12 @@ struct edge_heap {
 	cJSON **docs; /* owned, as are the texts */
 	char **texts;
 	size_t doc_count, text_count;
+};
+
+/* A node that a request of a person names. */
+struct edge_named {
+	const char *node; /* borrowed */
+	bool drain, undo; /* of an open request, which is no dry run */
 };
 
 /* How the pods of an owner are listed; kept until no drain is left. */
@@ -52,6 +59,7 @@ struct edge {
 	char eviction_api[32];
 
 	/* of this step */
+	const cJSON *said; /* the answer of the last edge_send(), or NULL */
 	struct edge_heap heap;
 	struct act_node *nodes; /* owned */
 	const cJSON **node_docs; /* owned */
@@ -72,6 +80,8 @@ void edge_close(struct edge *e);
 /* Forgets everything but the connection: the lease was lost. */
 void edge_forget(struct edge *e);
 
+/* The JSON document, which lives until edge_end_step(); NULL: it is none. */
+cJSON *edge_parse(struct edge *e, const char *text, size_t len);
 /* A GET within timeout_ms; the document lives until edge_end_step(). NULL with the reason. */
 cJSON *edge_get(struct edge *e, const char *path, long timeout_ms, struct error *error);
 void edge_drop(struct edge *e); /* frees the document of the last edge_get() already */
@@ -91,11 +101,13 @@ void edge_log(const struct buf *lines); /* each as a message */
 /* --- read.c ----------------------------------------------------------------------------------- */
 
 /*
- * Reads the nodes of drains, of the offer and of names, with their pods and owners, into
+ * Reads the nodes of drains, of the offer and of requests, with their pods and owners, into
  * e->cluster. -EIO with the reason: no step is possible.
  */
-int edge_read_cluster(struct edge *e, const struct act_state *s, const char *const *names,
+int edge_read_cluster(struct edge *e, const struct act_state *s, const struct edge_named *named,
 		      size_t count, int64_t now_ns, struct error *error);
+/* NULL: it was not read. */
+struct act_node *edge_find_node(const struct edge *e, const char *name);
 
 /* --- prove.c ---------------------------------------------------------------------------------- */
 
@@ -108,6 +120,8 @@ const char *edge_why_not(struct edge *e, const char *node);
 
 /* --- carry.c ---------------------------------------------------------------------------------- */
 
+/* Writes an Event. A row of failures is logged once. */
+void edge_tell(struct edge *e, const struct object_event *event);
 /* Carries out an action, and tells of it by an Event of the node. *answer as of edge_send(). */
 enum act_result edge_carry_out(struct edge *e, const struct act_action *a, const char **answer);
 void edge_end_step(struct edge *e);

@@ -49,7 +49,7 @@ enum lease_move lease_decide(const struct lease_record *r, const char *holder, i
 {
 	if (strcmp(r->holder, holder) == 0)
 		return LEASE_RENEW;
-	return !*r->holder || now_ns - r->changed_ns > EXPIRE_NS ? LEASE_TAKE : LEASE_WAIT;
+	return now_ns - r->changed_ns > EXPIRE_NS ? LEASE_TAKE : LEASE_WAIT;
 }
 
 /* A MicroTime has six digits. */
@@ -122,7 +122,7 @@ static void tell(struct lease *l, bool held, int64_t until_ns)
 	if (held && (!l->state.held || l->state.transitions != r->transitions))
 		log_info("the lease is held: transition %" PRId64, r->transitions);
 	else if (!held && (l->state.held || !l->told))
-		log_info("the lease is held by %s", r->holder);
+		log_info("the lease is held by %s", *r->holder ? r->holder : "nobody");
 	l->told = true;
 	pthread_mutex_lock(&l->lock);
 	l->state = (struct lease_state){held, r->paused, r->transitions, until_ns};

@@ -6,6 +6,9 @@
  *   its holder begins no request later than 6 s after the renewal that succeeded, and a request
  *   ends within 4 s, or 8 s if a 401 repeats it: none is under way when another actuator takes over
  *
+ * A Lease without a holder is new, or was deleted while an actuator held it: it is taken after the same
+ * 15 s, so that the former holder writes no more.
+ *
  * The annotation evenkeel.io/paused of the Lease (any value but "false") pauses the actuator.
  */
 #ifndef EVENKEEL_AGGREGATOR_ACTUATOR_LEASE_H

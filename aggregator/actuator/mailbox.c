@@ -2,25 +2,22 @@
 #include "aggregator/actuator/mailbox.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/document.h"
+#include "shared/array.h"
 #include "shared/clock.h"
+#include "shared/document.h"
 #include "shared/jsonw.h"
 #include "shared/log.h"
 #include "shared/mem.h"
 
 #define WAIT_NS (60 * NS_PER_SEC) /* for a plan that has the node */
 
-static const char *const kinds[REQUEST_KINDS] = {"drain", "undo", "pause", "resume"};
-static const char *const states[] = {"taken", "refused", "done"};
-
 void mailbox_init(struct mailbox *m, const char *lease_namespace, const char *lease_name,
-		  const char *acts)
+		  char *const *acts, const char *holder)
 {
-	*m = (struct mailbox){.acts = acts};
+	*m = (struct mailbox){.acts = acts, .holder = holder};
 	m->lease_path = mem_printf("/apis/coordination.k8s.io/v1/namespaces/%s/leases/%s",
 				   lease_namespace, lease_name);
 }
@@ -29,11 +26,8 @@ static void drop(struct mailbox *m, size_t at)
 {
 	struct request *r = &m->requests[at];
 
-	while (r->node_count)
-		free(r->nodes[--r->node_count]);
-	free(r->nodes);
-	free(r->id);
-	buf_fini(&r->reasons);
+	cJSON_Delete(r->json);
+	cJSON_Delete(r->reasons);
 	memmove(r, r + 1, (--m->count - at) * sizeof(*r));
 }
 
@@ -47,191 +41,154 @@ void mailbox_fini(struct mailbox *m)
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-bool mailbox_wants(const struct mailbox *m, enum request_kind kind, const char *node)
+static bool is_open(const struct request *r)
 {
-	for (size_t i = 0; i < m->count; i++) {
-		const struct request *r = &m->requests[i];
-
-		for (size_t k = 0; r->kind == kind && r->state == REQUEST_TAKEN && !r->dry_run &&
-				   k < r->node_count;
-		     k++)
-			if (strcmp(r->nodes[k], node) == 0)
-				return true;
-	}
-	return false;
+	return strcmp(r->state, "taken") == 0;
 }
 
-const char **mailbox_nodes(const struct mailbox *m, size_t *count)
+struct edge_named *mailbox_nodes(const struct mailbox *m, size_t *count)
 {
-	const char **names = NULL;
+	struct edge_named *named = NULL;
 
 	*count = 0;
-	for (size_t i = 0; i < m->count; i++)
-		for (size_t k = 0; k < m->requests[i].node_count; k++) {
-			names = mem_realloc(names, (*count + 1) * sizeof(*names));
-			names[(*count)++] = m->requests[i].nodes[k];
+	for (size_t i = 0; i < m->count; i++) {
+		const cJSON *json = m->requests[i].json;
+		bool acts = is_open(&m->requests[i]) && !document_is_true(json, "dryRun");
+
+		for (const cJSON *n = document_first(json, "nodes"); n; n = n->next) {
+			named = mem_realloc(named, (*count + 1) * sizeof(*named));
+			named[(*count)++] = (struct edge_named){
+				.node = cJSON_IsString(n) ? n->valuestring : "",
+				.drain = acts && document_is(json, "action", "drain"),
+				.undo = acts && document_is(json, "action", "undo"),
+			};
 		}
-	return names;
+	}
+	return named;
 }
 
 static void set_pause(struct request *r, struct edge *e, const char *path)
 {
+	const char *value = document_is(r->json, "action", "pause") ? "\"true\"" : "null";
 	struct buf body = BUF_INIT;
 	const char *answer;
 
-	buf_printf(&body, "{\"metadata\":{\"annotations\":{\"" LEASE_PAUSED "\":%s}}}",
-		   r->kind == REQUEST_PAUSE ? "\"true\"" : "null");
-	r->state = edge_send(e, KUBE_MERGE, path, &body, &answer) == 200 ? REQUEST_DONE
-									 : REQUEST_REFUSED;
-	buf_add_str(&r->reasons, answer);
+	buf_printf(&body, "{\"metadata\":{\"annotations\":{\"" LEASE_PAUSED "\":%s}}}", value);
+	r->state = "done";
+	if (edge_send(e, KUBE_MERGE, path, &body, &answer) != 200) {
+		r->state = "refused";
+		cJSON_AddItemToArray(r->reasons, cJSON_CreateString(answer));
+	}
 	buf_fini(&body);
 }
 
 static void take(struct mailbox *m, struct edge *e, const cJSON *json, int64_t now_ns)
 {
-	struct request r = {.since_ns = now_ns, .since_wall_ns = clock_wall_ns()};
+	static const char *const actions[] = {"drain", "undo", "pause", "resume", NULL};
+	static const char *const open_states[] = {"waiting", "taken", NULL};
 	const char *id = document_text(json, "id");
-	const char *state = document_text_or(json, "state", "");
+	const char *action = document_text_or(json, "action", "");
+	struct request *r;
 
 	for (size_t i = 0; id && i < m->count; i++)
-		if (strcmp(m->requests[i].id, id) == 0)
+		if (document_is(m->requests[i].json, "id", id))
 			return;
-	while (r.kind < REQUEST_KINDS && !document_is(json, "action", kinds[r.kind]))
-		r.kind++;
-	if (!id || r.kind == REQUEST_KINDS ||
-	    (strcmp(state, "waiting") != 0 && strcmp(state, "taken") != 0))
+	if (!id || !array_has_text(actions, action) ||
+	    !array_has_text(open_states, document_text_or(json, "state", "")))
 		return;
-	r.id = mem_strdup(id);
-	r.dry_run = document_is_true(json, "dryRun");
-	for (const cJSON *n = document_first(json, "nodes"); n; n = n->next) {
-		if (!cJSON_IsString(n))
-			continue;
-		r.nodes = mem_realloc(r.nodes, (r.node_count + 1) * sizeof(*r.nodes));
-		r.nodes[r.node_count++] = mem_strdup(n->valuestring);
-	}
-	m->requests = mem_realloc(m->requests, (m->count + 1) * sizeof(r));
-	m->requests[m->count++] = r;
-	log_info("request %s of %s: %s", id, document_text_or(json, "user", "?"), kinds[r.kind]);
-	if (r.kind == REQUEST_PAUSE || r.kind == REQUEST_RESUME)
-		set_pause(&m->requests[m->count - 1], e, m->lease_path);
+	m->requests = mem_realloc(m->requests, (m->count + 1) * sizeof(*r));
+	r = &m->requests[m->count++];
+	*r = (struct request){.json = cJSON_Duplicate(json, true),
+			      .state = "taken",
+			      .since_ns = now_ns,
+			      .since_wall_ns = clock_wall_ns(),
+			      .reasons = cJSON_CreateArray()};
+	log_info("request %s of %s: %s", id, document_text_or(json, "user", "?"), action);
+	if (strcmp(action, "pause") == 0 || strcmp(action, "resume") == 0)
+		set_pause(r, e, m->lease_path);
 }
 
 /* --- what became of them ---------------------------------------------------------------------- */
 
-enum outcome { OUTCOME_OPEN, OUTCOME_DONE, OUTCOME_REFUSED };
-
-static const struct act_node *find_node(const struct edge *e, const char *name)
+/* "": the request is carried out; NULL: not yet; else the reason of a refusal. */
+static const char *judge_drain(const struct request *r, struct edge *e, const struct act_state *s,
+			       const struct act_node *n, int64_t now_ns)
 {
-	for (size_t i = 0; i < e->cluster.node_count; i++)
-		if (strcmp(e->nodes[i].name, name) == 0)
-			return &e->nodes[i];
-	return NULL;
-}
+	char *left;
 
-static bool is_offered(const struct edge *e, const char *name)
-{
-	for (size_t i = 0; i < e->offer.node_count; i++)
-		if (strcmp(e->offer.nodes[i].name, name) == 0)
-			return true;
-	return false;
-}
-
-static enum outcome judge_drain(struct request *r, struct edge *e, const struct act_state *s,
-				const struct act_node *n, int64_t now_ns)
-{
-	const char *why = n->foreign;
-
-	if (n->mark.phase == MARK_DRAINED)
-		return OUTCOME_DONE;
-	if (r->dry_run && is_offered(e, n->name))
-		return OUTCOME_DONE;
+	/* Not a former drain of a node that takes pods again. */
+	if (n->mark.phase == MARK_DRAINED && (n->cordoned || n->mark.since_ns >= r->since_wall_ns))
+		return "";
+	for (size_t i = 0; document_is_true(r->json, "dryRun") && i < e->offer.node_count; i++)
+		if (strcmp(e->offer.nodes[i].name, n->name) == 0)
+			return "";
 	if (mark_is_active(n->mark.phase))
-		return OUTCOME_OPEN;
+		return NULL;
 	if (n->mark.phase == MARK_ROLLED_BACK && n->mark.since_ns >= r->since_wall_ns)
-		why = *s->wave.reason.text ? s->wave.reason.text : "it was rolled back";
-	else if (!why && e->plan_doc && now_ns - r->since_ns > WAIT_NS)
-		why = edge_why_not(e, n->name);
-	if (!why)
-		return OUTCOME_OPEN;
-	buf_printf(&r->reasons, "%s: %s\n", n->name, why);
-	return OUTCOME_REFUSED;
+		return *s->wave.reason.text ? s->wave.reason.text : "it was rolled back";
+	if (n->foreign || !e->plan_doc || now_ns - r->since_ns <= WAIT_NS)
+		return n->foreign;
+	left = act_why_left(s, n->name);
+	return left ? edge_keep(e, left) : edge_why_not(e, n->name);
 }
 
-/* The node is not read: of a request of this step, or deleted. */
-static enum outcome judge_gone(struct request *r, const struct act_state *s, const char *node,
-			       int64_t now_ns)
+/* The same of a node that is not read: it is of a request of this step, or deleted. */
+static const char *judge_gone(const struct request *r, const struct act_state *s, const char *node,
+			      int64_t now_ns)
 {
-	bool done = r->kind == REQUEST_UNDO;
-
 	if (now_ns - r->since_ns <= WAIT_NS)
-		return OUTCOME_OPEN;
+		return NULL;
 	for (size_t i = 0; i < s->wave.ended_count; i++)
-		done |= s->wave.ended[i].drained && strcmp(s->wave.ended[i].node, node) == 0;
-	if (done)
-		return OUTCOME_DONE;
-	buf_printf(&r->reasons, "%s: it is gone\n", node);
-	return OUTCOME_REFUSED;
+		if (s->wave.ended[i].drained && strcmp(s->wave.ended[i].node, node) == 0)
+			return "";
+	return document_is(r->json, "action", "undo") ? "" : "it is gone";
 }
 
-static void follow_nodes(struct request *r, struct edge *e, const struct act_state *s,
-			 int64_t now_ns)
+static const char *judge(const struct request *r, struct edge *e, const struct act_state *s,
+			 const char *node, int64_t now_ns)
 {
-	size_t done = 0, refused = 0;
+	const struct act_node *n = edge_find_node(e, node);
 
-	buf_clear(&r->reasons);
-	for (size_t i = 0; i < r->node_count; i++) {
-		const struct act_node *n = find_node(e, r->nodes[i]);
-		enum outcome outcome = OUTCOME_OPEN;
-
-		if (!n)
-			outcome = judge_gone(r, s, r->nodes[i], now_ns);
-		else if (r->kind == REQUEST_UNDO)
-			outcome = !act_is_ours(n) && n->mark.phase != MARK_DRAINED ? OUTCOME_DONE
-										   : OUTCOME_OPEN;
-		else
-			outcome = judge_drain(r, e, s, n, now_ns);
-		done += outcome == OUTCOME_DONE;
-		refused += outcome == OUTCOME_REFUSED;
-	}
-	if (done + refused == r->node_count)
-		r->state = refused ? REQUEST_REFUSED : REQUEST_DONE;
+	if (!n)
+		return judge_gone(r, s, node, now_ns);
+	if (document_is(r->json, "action", "undo"))
+		return !act_is_ours(n) && n->mark.phase != MARK_DRAINED ? "" : NULL;
+	return judge_drain(r, e, s, n, now_ns);
 }
 
-void mailbox_follow(struct mailbox *m, struct edge *e, const struct act_state *s, int64_t now_ns)
+/* Ends the request when each of its nodes is drained, undone or refused. */
+static void follow(struct request *r, struct edge *e, const struct act_state *s, int64_t now_ns)
 {
-	for (size_t i = 0; i < m->count; i++) {
-		struct request *r = &m->requests[i];
+	bool open = false;
 
-		if (r->state == REQUEST_TAKEN)
-			follow_nodes(r, e, s, now_ns);
+	cJSON_Delete(r->reasons);
+	r->reasons = cJSON_CreateArray();
+	for (const cJSON *n = document_first(r->json, "nodes"); n; n = n->next) {
+		const char *name = cJSON_IsString(n) ? n->valuestring : "";
+		const char *why = judge(r, e, s, name, now_ns);
+
+		open |= !why;
+		if (why && *why)
+			cJSON_AddItemToArray(
+				r->reasons,
+				cJSON_CreateString(edge_keep(e, mem_printf("%s: %s", name, why))));
 	}
+	if (!open)
+		r->state = r->reasons->child ? "refused" : "done";
 }
 
 /* --- reports ---------------------------------------------------------------------------------- */
 
-static void write_lines(struct jsonw *w, const char *key, const struct buf *lines)
+static void write_request(struct jsonw *w, const struct request *r)
 {
-	const char *at = lines->data ? lines->data : "";
-
-	jsonw_key_array(w, key);
-	for (size_t len; *at; at += len + (at[len] == '\n')) {
-		len = strcspn(at, "\n");
-		jsonw_text(w, at, len);
-	}
+	jsonw_object_open(w);
+	jsonw_key_string(w, "id", document_text(r->json, "id"));
+	jsonw_key_string(w, "state", r->state);
+	jsonw_key_array(w, "reasons");
+	for (const cJSON *reason = r->reasons->child; reason; reason = reason->next)
+		jsonw_string(w, reason->valuestring);
 	jsonw_array_close(w);
-}
-
-static void write_requests(struct jsonw *w, const struct mailbox *m)
-{
-	jsonw_key_array(w, "requests");
-	for (size_t i = 0; i < m->count; i++) {
-		jsonw_object_open(w);
-		jsonw_key_string(w, "id", m->requests[i].id);
-		jsonw_key_string(w, "state", states[m->requests[i].state]);
-		write_lines(w, "reasons", &m->requests[i].reasons);
-		jsonw_object_close(w);
-	}
-	jsonw_array_close(w);
+	jsonw_object_close(w);
 }
 
 static void write_drain(struct jsonw *w, const struct act_drain *d)
@@ -266,23 +223,23 @@ static void write_destination(struct jsonw *w, const struct edge *e, const struc
 }
 
 static void write_report(struct jsonw *w, const struct mailbox *m, const struct edge *e,
-			 const struct act_state *s, const char *holder, bool paused)
+			 const struct act_state *s, const struct reclaim_state *reclaim,
+			 bool paused)
 {
 	jsonw_object_open(w);
-	jsonw_key_string(w, "holder", holder);
+	jsonw_key_string(w, "holder", m->holder);
 	jsonw_key_int(w, "transitions", e->transitions);
 	jsonw_key_string(w, "version", EVENKEEL_VERSION);
 	jsonw_key_bool(w, "paused", paused);
 	jsonw_key_bool(w, "dryRun", e->dry_run);
 	jsonw_key_array(w, "acts");
-	for (const char *at = m->acts; *at; at += strspn(at, ", ")) {
-		size_t len = strcspn(at, ", ");
-
-		jsonw_text(w, at, len);
-		at += len;
-	}
+	for (char *const *act = m->acts; *act; act++)
+		jsonw_string(w, *act);
 	jsonw_array_close(w);
-	write_requests(w, m);
+	jsonw_key_array(w, "requests");
+	for (size_t i = 0; i < m->count; i++)
+		write_request(w, &m->requests[i]);
+	jsonw_array_close(w);
 	jsonw_key_array(w, "nodes");
 	for (size_t i = 0; i < s->drain_count; i++)
 		if (mark_is_active(s->drains[i].mark.phase))
@@ -292,36 +249,33 @@ static void write_report(struct jsonw *w, const struct mailbox *m, const struct 
 	for (size_t i = 0; i < e->use_count; i++)
 		write_destination(w, e, &e->uses[i]);
 	jsonw_array_close(w);
+	reclaim_write(reclaim, w);
 	jsonw_object_close(w);
 }
 
 void mailbox_exchange(struct mailbox *m, struct edge *e, const struct act_state *s,
-		      const char *holder, bool paused, int64_t now_ns)
+		      const struct reclaim_state *reclaim, bool paused, int64_t now_ns)
 {
 	struct buf body = BUF_INIT;
 	const char *answer;
 	struct jsonw w;
-	cJSON *box;
+	bool told = m->told;
 
+	for (size_t i = 0; i < m->count; i++)
+		if (is_open(&m->requests[i]))
+			follow(&m->requests[i], e, s, now_ns);
 	jsonw_init(&w, &body);
-	write_report(&w, m, e, s, holder, paused);
+	write_report(&w, m, e, s, reclaim, paused);
 	edge_send(e, KUBE_REPLACE, EDGE_GROUP "/acts/current/report", &body, &answer);
 	buf_fini(&body);
-	if (e->status != 200) {
-		if (!m->told)
-			log_warn("the aggregator takes no reports (HTTP %ld): %s", e->status,
-				 answer);
-		m->told = true;
-		return;
-	}
-	m->told = false;
-	for (size_t i = m->count; i-- > 0;)
-		if (m->requests[i].state != REQUEST_TAKEN)
+	m->told = e->status != 200;
+	if (m->told && !told)
+		log_warn("the aggregator takes no reports (HTTP %ld): %s", e->status, answer);
+	for (size_t i = m->count; i-- > 0 && !m->told;)
+		if (!is_open(&m->requests[i]))
 			drop(m, i);
-	box = cJSON_ParseWithLength(e->call.answer.data, e->call.answer.len);
-	for (const cJSON *r = document_first(box, "requests"); r; r = r->next)
+	for (const cJSON *r = m->told ? NULL : document_first(e->said, "requests"); r; r = r->next)
 		take(m, e, r, now_ns);
-	cJSON_Delete(box);
 }
 
 static void write_ended(struct jsonw *w, const struct act_wave *wave)

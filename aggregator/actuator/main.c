@@ -23,6 +23,7 @@
 #include "aggregator/actuator/mailbox.h"
 #include "aggregator/actuator/reclaim.h"
 #include "aggregator/actuator/slack.h"
+#include "shared/array.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
@@ -37,7 +38,7 @@ struct actuator_options {
 	char *lease_namespace, *lease_name;
 	bool dry_run;
 	int after;
-	int64_t max_pod_wait_ns, max_in_flight, max_evictions;
+	int64_t max_pod_wait_ns, max_in_flight, max_evictions, max_evictions_per_hour;
 	struct program_common common;
 };
 
@@ -62,8 +63,10 @@ static const struct option_spec specs[] = {
 		     "Longest wait for a refused eviction, and for the Ready replacement of an "
 		     "evicted pod, before the node is rolled back; and for the binding of a pod "
 		     "that reclaim makes room for."),
-	RANGE_OPTION(OPTION_INTEGER, "max-evictions", AT(max_evictions), "N", "20", 1,
-		     RECLAIM_EVICTIONS_MOST, "Most pods that reclaim evicts in a minute."),
+	RANGE_OPTION(OPTION_INTEGER, "max-evictions", AT(max_evictions), "N", "20", 1, 1000,
+		     "Most pods that reclaim evicts in a minute."),
+	RANGE_OPTION(OPTION_INTEGER, "max-evictions-per-hour", AT(max_evictions_per_hour), "N",
+		     "1000", 1, ACT_RATE_MOST, "Most pods that drains evict in an hour."),
 	RANGE_OPTION(OPTION_INTEGER, "max-in-flight", AT(max_in_flight), "N", "10", 1, 1000,
 		     "Most evicted pods without a Ready replacement; of one owner it is one."),
 	CHOICE_OPTION("after", AT(after), "keep|uncordon|delete-node", "keep", afters,
@@ -115,16 +118,12 @@ static void on_signal(int number)
 	atomic_store(&stopping, true);
 }
 
-enum { ACT_OF_DRAIN, ACT_OF_RECLAIM, ACT_OF_SLACK, ACTS };
-
-static const char *const act_names[ACTS] = {"drain", "reclaim", "slack"};
-
 struct actuator {
 	struct edge edge;
 	struct mailbox mailbox;
 	struct act_state state;
 	struct act_options rules;
-	bool acts[ACTS];
+	char **acts; /* owned: the words of --act */
 	struct reclaim reclaim;
 	struct slack_keeper slack;
 	char holder[MARK_HOLDER_LEN];
@@ -133,16 +132,6 @@ struct actuator {
 	bool failing; /* logged: reading */
 	bool refuses; /* a dry run found a drain */
 };
-
-static bool wants_drain(void *ctx, const char *node)
-{
-	return mailbox_wants(ctx, REQUEST_DRAIN, node);
-}
-
-static bool wants_undo(void *ctx, const char *node)
-{
-	return mailbox_wants(ctx, REQUEST_UNDO, node);
-}
 
 /* True: it was done. */
 static bool carry_out(struct actuator *a, const struct act_action *action)
@@ -164,14 +153,14 @@ static void try_evictions(struct actuator *a, const char *node)
 	const struct verify_plan *p = &a->edge.offer;
 
 	for (size_t i = 0; i < p->move_count; i++) {
-		struct act_move m = {.namespace = (char *)p->moves[i].namespace,
-				     .name = (char *)p->moves[i].name,
-				     .uid = (char *)p->moves[i].uid};
-		struct act_action action = {.kind = ACT_EVICT, .node = node, .move = &m};
+		struct eviction pod = {.namespace = (char *)p->moves[i].namespace,
+				       .name = (char *)p->moves[i].name,
+				       .uid = (char *)p->moves[i].uid};
+		struct act_action action = {.kind = ACT_EVICT, .node = node, .pod = &pod};
 
 		if (strcmp(p->nodes[p->moves[i].node].name, node) != 0)
 			continue;
-		error_set(&action.text, "pod %s/%s is evicted", m.namespace, m.name);
+		error_set(&action.text, "pod %s/%s is evicted", pod.namespace, pod.name);
 		carry_out(a, &action);
 	}
 }
@@ -212,13 +201,13 @@ static bool read_all(struct actuator *a, int64_t now_ns)
 {
 	struct error why = {""};
 	size_t count;
-	const char **names = mailbox_nodes(&a->mailbox, &count);
+	struct edge_named *named = mailbox_nodes(&a->mailbox, &count);
 	int rc;
 
 	edge_read_plan(&a->edge, &a->state, now_ns);
 	log_refusal(a);
-	rc = edge_read_cluster(&a->edge, &a->state, names, count, now_ns, &why);
-	free(names);
+	rc = edge_read_cluster(&a->edge, &a->state, named, count, now_ns, &why);
+	free(named);
 	if (rc && !a->failing)
 		log_warn("no step is possible: %s", why.text);
 	a->failing = rc != 0;
@@ -243,9 +232,6 @@ static bool step_drain(struct actuator *a, const struct lease_state *lease)
 			 .plan = &e->plan,
 			 .uses = e->uses,
 			 .use_count = e->use_count,
-			 .wants_drain = wants_drain,
-			 .wants_undo = wants_undo,
-			 .ctx = &a->mailbox,
 			 .paused = lease->paused,
 			 .now_ns = now_ns,
 			 .wall_ns = clock_wall_ns(),
@@ -258,21 +244,25 @@ static bool step_drain(struct actuator *a, const struct lease_state *lease)
 		try_wave(a, &out);
 	for (size_t i = 0; i < out.action_count && !e->dry_run; i++)
 		busy |= carry_out(a, &out.actions[i]);
-	mailbox_follow(&a->mailbox, e, &a->state, now_ns);
 	if (a->state.wave_ended)
 		mailbox_report_wave(e, &a->state.wave);
-	mailbox_exchange(&a->mailbox, e, &a->state, a->holder, lease->paused, now_ns);
+	mailbox_exchange(&a->mailbox, e, &a->state, &a->reclaim.state, lease->paused, now_ns);
 	act_output_fini(&out);
 	return busy;
+}
+
+static bool acts(const struct actuator *a, const char *word)
+{
+	return array_has_text((const char *const *)a->acts, word);
 }
 
 static bool step(struct actuator *a, const struct lease_state *lease)
 {
 	bool busy = step_drain(a, lease);
 
-	if (a->acts[ACT_OF_RECLAIM])
+	if (acts(a, "reclaim"))
 		busy |= reclaim_run(&a->reclaim, &a->edge, lease->paused, clock_mono_ns());
-	if (a->acts[ACT_OF_SLACK])
+	if (acts(a, "slack"))
 		busy |= slack_run(&a->slack, &a->edge, lease->paused, clock_mono_ns());
 	return busy && !a->edge.dry_run;
 }
@@ -308,11 +298,12 @@ static void loop(struct actuator *a)
 
 /* --- start ------------------------------------------------------------------------------------ */
 
-/* The words of a list, which are parts of *text; the caller frees both. */
-static char **split(const char *list, char **text, size_t *count)
+/* The words of a list, which end with NULL, in one block of the caller's. */
+static char **split(const char *list, size_t *count)
 {
-	char **words = mem_zalloc(strlen(list) + 1, sizeof(*words));
-	char *at = *text = mem_strdup(list), *word;
+	size_t len = strlen(list);
+	char **words = mem_zalloc(1, (len + 1) * sizeof(*words) + len + 1);
+	char *at = memcpy(words + len + 1, list, len), *word;
 
 	*count = 0;
 	while ((word = strsep(&at, ", ")))
@@ -321,28 +312,19 @@ static char **split(const char *list, char **text, size_t *count)
 	return words;
 }
 
-static int read_acts(const char *list, bool acts[ACTS], struct error *error)
+static int check_acts(char **acts, struct error *error)
 {
-	size_t count, known;
-	char *text, **words = split(list, &text, &count);
-	int rc = 0;
+	static const char *const known[] = {"drain", "reclaim", "slack", NULL};
 
-	for (size_t i = 0; i < count && !rc; i++) {
-		for (known = 0; known < ACTS && strcmp(words[i], act_names[known]) != 0; known++)
-			;
-		if (known == ACTS) {
-			error_set(
-				error,
-				"--act: \"%.100s\" is unknown; drain, reclaim and slack are known",
-				words[i]);
-			rc = -EINVAL;
-		} else {
-			acts[known] = true;
+	for (; *acts; acts++)
+		if (!array_has_text(known, *acts)) {
+			error_set(error,
+				  "--act: \"%.100s\" is unknown; drain, reclaim and slack are "
+				  "known",
+				  *acts);
+			return -EINVAL;
 		}
-	}
-	free(words);
-	free(text);
-	return rc;
+	return 0;
 }
 
 static int start(struct actuator *a, const struct actuator_options *o, struct error *error)
@@ -382,6 +364,7 @@ static int run(const void *values, struct error *error)
 	struct actuator a = {.rules = {.after = (enum act_after)o->after,
 				       .pod_wait_ns = o->max_pod_wait_ns,
 				       .in_flight_max = (size_t)o->max_in_flight,
+				       .hour_max = (size_t)o->max_evictions_per_hour,
 				       .holder = a.holder},
 			     .reclaim.options = {.act = &a.rules,
 						 .evictions_max = (size_t)o->max_evictions,
@@ -389,21 +372,23 @@ static int run(const void *values, struct error *error)
 						 .dry_run = o->dry_run},
 			     .slack.rules = {.act = &a.rules, .dry_run = o->dry_run}};
 	struct selector *selector = NULL;
-	char *text = NULL, **namespaces = NULL;
+	char **namespaces = NULL;
+	size_t act_count;
 	int status = 2;
 
-	if (read_acts(o->act, a.acts, error))
-		return 2;
-	a.rules.drain = a.acts[ACT_OF_DRAIN];
+	a.acts = split(o->act, &act_count);
+	if (check_acts(a.acts, error))
+		goto out;
+	a.rules.drain = acts(&a, "drain");
 	if (selector_parse(o->node_selector, &selector, error)) {
 		error_prefix(error, "--node-selector");
-		return 2;
+		goto out;
 	}
 	if (o->namespaces)
-		namespaces = split(o->namespaces, &text, &a.rules.namespace_count);
+		namespaces = split(o->namespaces, &a.rules.namespace_count);
 	a.rules.namespaces = (const char *const *)namespaces;
 	name_holder(a.holder);
-	mailbox_init(&a.mailbox, o->lease_namespace, o->lease_name, o->act);
+	mailbox_init(&a.mailbox, o->lease_namespace, o->lease_name, a.acts, a.holder);
 	status = start(&a, o, error) ? 1 : 0;
 	if (!status) {
 		a.edge.selector = selector;
@@ -413,13 +398,14 @@ static int run(const void *values, struct error *error)
 		lease_stop(a.edge.lease);
 		edge_close(&a.edge);
 	}
+out:
 	act_state_fini(&a.state);
 	reclaim_forget(&a.reclaim);
 	slack_forget(&a.slack);
 	mailbox_fini(&a.mailbox);
 	selector_free(selector);
 	free(namespaces);
-	free(text);
+	free(a.acts);
 	return status;
 }
 

@@ -69,6 +69,8 @@ static void read_node(struct edge *e, const cJSON *node, struct act_node *out)
 		.name = document_text_or(node, "metadata.name", ""),
 		.uid = document_text_or(node, "metadata.uid", ""),
 		.foreign = foreign(e, node),
+		.zone = cJSON_GetStringValue(
+			member(node, "metadata.labels", "topology.kubernetes.io/zone")),
 		.selected = is_selected(e, node),
 		.cordoned = document_is_true(node, "spec.unschedulable"),
 		.tainted = has_taint(node, MARK_TAINT),
@@ -133,7 +135,6 @@ static int read_pods(struct edge *e, struct act_node *node, struct error *error)
 			.name = document_text_or(pod, "metadata.name", ""),
 			.uid = document_text_or(pod, "metadata.uid", ""),
 			.owner = owner,
-			.ready = is_ready(pod),
 			.ending = document_at(pod, "metadata.deletionTimestamp") != NULL,
 		};
 	}
@@ -216,6 +217,14 @@ static int list_marked(struct edge *e, int64_t now_ns, struct error *error)
 	return rc;
 }
 
+struct act_node *edge_find_node(const struct edge *e, const char *name)
+{
+	for (size_t i = 0; i < e->cluster.node_count; i++)
+		if (strcmp(e->nodes[i].name, name) == 0)
+			return &e->nodes[i];
+	return NULL;
+}
+
 static int add_node(struct edge *e, const char *name, struct error *error)
 {
 	struct act_cluster *c = &e->cluster;
@@ -223,9 +232,8 @@ static int add_node(struct edge *e, const char *name, struct error *error)
 	const cJSON *doc;
 	char *path;
 
-	for (size_t i = 0; i < c->node_count; i++)
-		if (strcmp(e->nodes[i].name, name) == 0)
-			return 0;
+	if (edge_find_node(e, name))
+		return 0;
 	path = mem_printf("/api/v1/nodes/%s", name);
 	doc = edge_get(e, path, READ_MS, &why);
 	free(path);
@@ -242,7 +250,19 @@ static int add_node(struct edge *e, const char *name, struct error *error)
 	return 0;
 }
 
-static int add_nodes(struct edge *e, const struct act_state *s, const char *const *names,
+static int add_named(struct edge *e, const struct edge_named *named, struct error *error)
+{
+	int rc = add_node(e, named->node, error);
+	struct act_node *node = edge_find_node(e, named->node);
+
+	if (node) {
+		node->wants_drain |= named->drain;
+		node->wants_undo |= named->undo;
+	}
+	return rc;
+}
+
+static int add_nodes(struct edge *e, const struct act_state *s, const struct edge_named *named,
 		     size_t count, struct error *error)
 {
 	int rc = 0;
@@ -254,7 +274,7 @@ static int add_nodes(struct edge *e, const struct act_state *s, const char *cons
 	for (size_t i = 0; i < e->offer.node_count && !rc; i++)
 		rc = add_node(e, e->offer.nodes[i].name, error);
 	for (size_t i = 0; i < count && !rc; i++)
-		rc = add_node(e, names[i], error);
+		rc = add_named(e, &named[i], error);
 	return rc;
 }
 
@@ -269,7 +289,7 @@ static void forget_owners(struct edge *e)
 	}
 }
 
-int edge_read_cluster(struct edge *e, const struct act_state *s, const char *const *names,
+int edge_read_cluster(struct edge *e, const struct act_state *s, const struct edge_named *named,
 		      size_t count, int64_t now_ns, struct error *error)
 {
 	struct act_cluster *c = &e->cluster;
@@ -280,7 +300,7 @@ int edge_read_cluster(struct edge *e, const struct act_state *s, const char *con
 	if (!s->drain_count)
 		forget_owners(e);
 	if (!rc)
-		rc = add_nodes(e, s, names, count, error);
+		rc = add_nodes(e, s, named, count, error);
 	for (size_t i = 0; i < c->node_count && !rc; i++)
 		if (mark_is_active(e->nodes[i].mark.phase) && e->nodes[i].tainted)
 			rc = read_pods(e, &e->nodes[i], error);

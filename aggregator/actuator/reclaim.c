@@ -5,7 +5,7 @@
  * serve by its own preemption: pods with a nominated node, or unschedulable for less than RIPE_S.
  * Each step reads the pods of rescues one by one; a pod that cannot be read counts as unchanged.
  *
- * A dry run claims nothing, since a claim keeps other pods off the room.
+ * A pod whose room is claimed, and each victim, get an Event. A dry run claims nothing, since a claim keeps other pods off the room.
  */
 #include "aggregator/actuator/reclaim.h"
 
@@ -25,37 +25,42 @@
 
 /* --- plans ------------------------------------------------------------------------------------ */
 
+static char *copy(const cJSON *json, const char *key)
+{
+	const char *text = document_text(json, key);
+
+	return text ? mem_strdup(text) : NULL;
+}
+
 /* False: it lacks a member. */
-static bool read_pod(const cJSON *json, struct reclaim_pod *out)
+static bool read_victim(const cJSON *json, struct reclaim_victim *out)
 {
 	double grace_s = document_number(json, "graceSeconds");
 
-	*out = (struct reclaim_pod){
-		.namespace = document_text(json, "namespace"),
-		.name = document_text(json, "name"),
-		.uid = document_text(json, "uid"),
-		.grace_ns = grace_s >= 0 && grace_s < 86400 ? (int64_t)grace_s * NS_PER_SEC : 0,
-	};
-	return out->namespace && out->name && out->uid;
+	out->grace_ns = grace_s >= 0 && grace_s < 86400 ? (int64_t)grace_s * NS_PER_SEC : 0;
+	out->pod.namespace = copy(json, "namespace");
+	out->pod.name = copy(json, "name");
+	out->pod.uid = copy(json, "uid");
+	return out->pod.namespace && out->pod.name && out->pod.uid;
 }
 
-static bool read_plan(const cJSON *json, bool is_claim, struct reclaim_plan *out)
+/* False: it lacks a member. */
+static bool read_plan(const cJSON *json, bool is_claim, struct reclaim_rescue *out)
 {
-	const cJSON *list = document_at(json, "victims");
-	struct reclaim_pod *victims =
-		mem_zalloc((size_t)cJSON_GetArraySize(list) + 1, sizeof(*victims));
+	int victims = cJSON_GetArraySize(document_at(json, "victims"));
 	bool whole;
 
-	*out = (struct reclaim_plan){
-		.id = document_text(json, "plan"),
-		.node = document_text(json, "node"),
-		.victims = victims,
+	*out = (struct reclaim_rescue){
+		.plan = is_claim ? mem_strdup(RECLAIM_TAKEN_OVER) : copy(json, "plan"),
+		.node = copy(json, "node"),
+		.namespace = copy(json, "namespace"),
+		.name = copy(json, "name"),
+		.uid = copy(json, "uid"),
+		.victims = mem_zalloc((size_t)victims + 1, sizeof(*out->victims)),
 	};
-	whole = read_pod(json, &out->pod) && out->node && (out->id || is_claim);
+	whole = out->plan && out->node && out->namespace && out->name && out->uid;
 	for (const cJSON *v = document_first(json, "victims"); v && whole; v = v->next)
-		whole = read_pod(v, &victims[out->victim_count++]);
-	if (!whole)
-		free(victims);
+		whole = read_victim(v, &out->victims[out->victim_count++]);
 	return whole;
 }
 
@@ -66,24 +71,17 @@ static bool is_ripe(const cJSON *list, const cJSON *item)
 	return waits_s >= RIPE_S && !document_text(item, "nominatedNode");
 }
 
-struct reclaim_plan *reclaim_read_plans(const cJSON *list, const char *key, size_t *count)
+struct reclaim_rescues reclaim_read_plans(const cJSON *list, const char *key)
 {
-	struct reclaim_plan *plans =
-		mem_zalloc((size_t)cJSON_GetArraySize(document_at(list, key)) + 1, sizeof(*plans));
+	int size = cJSON_GetArraySize(document_at(list, key));
+	struct reclaim_rescues plans = {mem_zalloc((size_t)size + 1, sizeof(*plans.of)), 0};
 	bool claims = strcmp(key, "claims") == 0;
 
-	*count = 0;
 	for (const cJSON *item = document_first(list, key); item; item = item->next)
-		if (claims || is_ripe(list, item))
-			*count += read_plan(item, claims, &plans[*count]);
+		if ((claims || is_ripe(list, item)) &&
+		    !read_plan(item, claims, &plans.of[plans.count++]))
+			reclaim_rescue_fini(&plans.of[--plans.count]);
 	return plans;
-}
-
-void reclaim_free_plans(struct reclaim_plan *plans, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		free((void *)plans[i].victims);
-	free(plans);
 }
 
 /* --- pods ------------------------------------------------------------------------------------- */
@@ -124,12 +122,12 @@ static void see(struct reading *r, const char *namespace, const char *name, cons
 
 static void see_all(struct reading *r, const struct reclaim_state *s)
 {
-	for (size_t i = 0; i < s->rescue_count; i++) {
-		const struct reclaim_rescue *rescue = &s->rescues[i];
+	for (size_t i = 0; i < s->rescues.count; i++) {
+		const struct reclaim_rescue *rescue = &s->rescues.of[i];
 
 		see(r, rescue->namespace, rescue->name, rescue->uid);
 		for (size_t k = 0; k < rescue->victim_count; k++) {
-			const struct reclaim_victim *v = &rescue->victims[k];
+			const struct eviction *v = &rescue->victims[k].pod;
 
 			if (!v->gone)
 				see(r, v->namespace, v->name, v->uid);
@@ -158,25 +156,48 @@ static enum act_result claim(struct edge *e, const struct reclaim_rescue *r, con
 	return edge_result(e->status, *answer);
 }
 
-static enum act_result evict(struct edge *e, const struct reclaim_victim *v, const char **answer)
+/* An Event of the pod; takes the note. */
+static void tell(struct edge *e, const char *namespace, const char *name, const char *uid,
+		 char *note)
 {
-	struct act_move move = {.namespace = v->namespace, .name = v->name, .uid = v->uid};
+	edge_tell(e, &(struct object_event){.api_version = "v1",
+					    .kind = "Pod",
+					    .namespace = namespace,
+					    .name = name,
+					    .uid = uid,
+					    .reason = "EvenkeelReclaim",
+					    .note = note});
+	free(note);
+}
 
-	return edge_carry_out(e, &(struct act_action){.kind = ACT_EVICT, .move = &move}, answer);
+static enum act_result evict(struct edge *e, const struct reclaim_rescue *r, struct eviction *v,
+			     const char **answer)
+{
+	enum act_result result =
+		edge_carry_out(e, &(struct act_action){.kind = ACT_EVICT, .pod = v}, answer);
+
+	if (result == ACT_DONE)
+		tell(e, v->namespace, v->name, v->uid,
+		     mem_printf("pod %s/%s gets its room, whose quota is within its min",
+				r->namespace, r->name));
+	return result;
 }
 
 static void carry_out(struct reclaim *r, struct edge *e, const struct reclaim_action *a)
 {
-	const struct reclaim_rescue *rescue = &r->state.rescues[a->rescue];
+	struct reclaim_rescue *rescue = &r->state.rescues.of[a->rescue];
 	const char *answer = "";
-	enum act_result result = a->kind == RECLAIM_CLAIM
-					 ? claim(e, rescue, &answer)
-					 : evict(e, &rescue->victims[a->victim], &answer);
+	enum act_result result =
+		a->claims ? claim(e, rescue, &answer)
+			  : evict(e, rescue, &rescue->victims[a->victim].pod, &answer);
 
 	if (result != ACT_DONE)
-		log_warn("%s for pod %s/%s: HTTP %ld: %s",
-			 a->kind == RECLAIM_CLAIM ? "no claim" : "no eviction", rescue->namespace,
-			 rescue->name, e->status, answer);
+		log_warn("%s for pod %s/%s: HTTP %ld: %s", a->claims ? "no claim" : "no eviction",
+			 rescue->namespace, rescue->name, e->status, answer);
+	else if (a->claims && !rescue->claimed_ns)
+		tell(e, rescue->namespace, rescue->name, rescue->uid,
+		     mem_printf("room on node %s is reserved for it: %zu pods are evicted",
+				rescue->node, rescue->victim_count));
 	act_reclaim_result(&r->state, a, result, answer, clock_mono_ns());
 }
 
@@ -187,7 +208,7 @@ static const cJSON *list_plans(struct reclaim *r, struct edge *e, int64_t now_ns
 {
 	const cJSON *list;
 
-	if (r->state.rescue_count == RECLAIM_RESCUES_MOST ||
+	if (r->state.rescues.count == RECLAIM_RESCUES_MOST ||
 	    (r->listed_ns && now_ns - r->listed_ns < LIST_EVERY_NS))
 		return NULL;
 	r->listed_ns = now_ns;
@@ -198,37 +219,36 @@ static const cJSON *list_plans(struct reclaim *r, struct edge *e, int64_t now_ns
 	return list;
 }
 
-static void log_failure(struct reclaim *r, const struct error *error)
-{
-	if (*error->text && !r->failing)
-		log_warn("reclaim: %s", error->text);
-	r->failing = *error->text;
-}
-
 bool reclaim_run(struct reclaim *r, struct edge *e, bool paused, int64_t now_ns)
 {
 	struct reading reading = {.edge = e};
-	struct reclaim_plan *plans, *claims;
+	struct reclaim_rescues plans, claims;
 	struct reclaim_output out = {0};
-	struct reclaim_input in = {.paused = paused, .now_ns = now_ns};
 	const cJSON *list;
 	bool wrote;
 
 	see_all(&reading, &r->state);
 	list = list_plans(r, e, now_ns, &reading.error);
-	in.plans = plans = reclaim_read_plans(list, "items", &in.plan_count);
-	in.claims = claims = reclaim_read_plans(list, "claims", &in.claim_count);
-	in.seen = reading.seen;
-	in.seen_count = reading.count;
-	log_failure(r, &reading.error);
-	act_reclaim_step(&r->state, &r->options, &in, &out);
+	plans = reclaim_read_plans(list, "items");
+	claims = reclaim_read_plans(list, "claims");
+	if (*reading.error.text && !r->failing)
+		log_warn("reclaim: %s", reading.error.text);
+	r->failing = *reading.error.text;
+	act_reclaim_step(&r->state, &r->options,
+			 &(struct reclaim_input){.plans = &plans,
+						 .claims = &claims,
+						 .seen = reading.seen,
+						 .seen_count = reading.count,
+						 .paused = paused,
+						 .now_ns = now_ns},
+			 &out);
 	edge_log(&out.narration);
 	for (size_t i = 0; i < out.action_count; i++)
 		carry_out(r, e, &out.actions[i]);
 	wrote = out.action_count;
 	reclaim_output_fini(&out);
-	reclaim_free_plans(plans, in.plan_count);
-	reclaim_free_plans(claims, in.claim_count);
+	reclaim_rescues_fini(&plans);
+	reclaim_rescues_fini(&claims);
 	free(reading.seen);
 	return wrote;
 }
@@ -237,4 +257,21 @@ void reclaim_forget(struct reclaim *r)
 {
 	reclaim_state_fini(&r->state);
 	r->listed_ns = 0;
+}
+
+void reclaim_write(const struct reclaim_state *s, struct jsonw *w)
+{
+	jsonw_key_array(w, "rescues");
+	for (size_t i = 0; i < s->rescues.count; i++) {
+		const struct reclaim_rescue *r = &s->rescues.of[i];
+
+		jsonw_object_open(w);
+		jsonw_key_string(w, "namespace", r->namespace);
+		jsonw_key_string(w, "name", r->name);
+		jsonw_key_string(w, "node", r->node);
+		jsonw_key_uint(w, "evicted", r->evicted);
+		jsonw_key_uint(w, "victims", r->victim_count);
+		jsonw_object_close(w);
+	}
+	jsonw_array_close(w);
 }

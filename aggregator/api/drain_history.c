@@ -16,8 +16,8 @@
  *   reason  code, as in /v1/drain; of a waveReport its outcome
  *   report  of a waveReport, as it was posted
  *
- * POST /v1/drain/history: such a report, of at most REPORT_MOST bytes. Its row has the text, a line
- * break, and the report in JSON. The answer is {"apiVersion","kind":"WaveReport","time","text"}.
+ * POST /v1/drain/history: such a report. Its row has the text, a line break, and the report in JSON; a
+ * report of more than REPORT_MOST bytes is kept without its nodes, which the text says. The answer is {"apiVersion","kind":"WaveReport","time","text"}.
  *
  * At most 10,000 are kept, with --state-dir over restarts as well, and limit (500, at most all) of
  * them are told. A node without any is no error: it may be gone, or nothing about it changed. Over
@@ -36,7 +36,7 @@
 
 #define WAVE_REPORT "waveReport"
 
-enum { REPORT_MOST = 8 << 10 };
+enum { REPORT_MOST = 64 << 10 };
 
 struct query {
 	const char *nodes, *event; /* borrowed; NULL: all */
@@ -186,7 +186,26 @@ static void write_sentence(const cJSON *report, struct buf *out)
 		   fmax(0, document_number(report, "refused")));
 }
 
-static void keep_report(const struct api_context *ctx, const cJSON *report, struct api_response *rs)
+/* 0: absent. A number of a report is from outside. */
+static uint64_t bounded(double value)
+{
+	return (uint64_t)fmin(1e9, fmax(0, value));
+}
+
+static void count_wave(struct wave_counters *c, const cJSON *report)
+{
+	static const char *const outcomes[WAVE_OUTCOMES] = {"drained", "rolledBack", "stopped"};
+	double took_s = document_time(report, "end") - document_time(report, "begin");
+
+	for (int i = 0; i < WAVE_OUTCOMES; i++)
+		counter_add(&c->ended[i], document_is(report, "outcome", outcomes[i]));
+	counter_add(&c->evictions, bounded(document_number(report, "evictions")));
+	counter_add(&c->refused, bounded(document_number(report, "refused")));
+	counter_add(&c->rolled_back, count_outcomes(report, "rolledBack"));
+	counter_add(&c->seconds, bounded(took_s));
+}
+
+static void keep_report(const struct api_context *ctx, cJSON *report, struct api_response *rs)
 {
 	char *json = cJSON_PrintUnformatted(report);
 	int64_t now_ns = ctx->now_ns();
@@ -194,6 +213,13 @@ static void keep_report(const struct api_context *ctx, const cJSON *report, stru
 	struct jsonw w;
 
 	write_sentence(report, &text);
+	count_wave(&ctx->counters->waves, report);
+	if (text.len + strlen(json) >= REPORT_MOST) {
+		cJSON_free(json);
+		cJSON_DeleteItemFromObjectCaseSensitive(report, "nodes");
+		json = cJSON_PrintUnformatted(report);
+		buf_add_str(&text, "; its nodes are left out");
+	}
 	list_answer_open(rs, &w, "WaveReport", now_ns);
 	jsonw_key_string(&w, "text", text.data);
 	list_answer_close(&w);

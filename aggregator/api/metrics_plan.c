@@ -130,6 +130,30 @@ void metrics_write_plan(struct buf *out, const struct api_context *ctx)
 	plan_result_drop(r);
 }
 
+/* --- waves that were carried out */
+
+static void write_waves(struct buf *out, const struct wave_counters *c)
+{
+	static const char waves[] = "evenkeel_act_waves_total",
+			  evictions[] = "evenkeel_act_evictions_total";
+	const struct metric samples[] = {
+		{waves, "outcome=\"drained\"", "Waves that the actuator ended.",
+		 (double)counter_get(&c->ended[WAVE_DRAINED])},
+		{waves, "outcome=\"rolledBack\"", NULL,
+		 (double)counter_get(&c->ended[WAVE_ROLLED_BACK])},
+		{waves, "outcome=\"stopped\"", NULL, (double)counter_get(&c->ended[WAVE_STOPPED])},
+		{evictions, "result=\"done\"", "Evictions of these waves.",
+		 (double)counter_get(&c->evictions)},
+		{evictions, "result=\"refused\"", NULL, (double)counter_get(&c->refused)},
+		{"evenkeel_act_rolled_back_nodes_total", NULL, "Nodes that were rolled back.",
+		 (double)counter_get(&c->rolled_back)},
+		{"evenkeel_act_seconds_total", NULL, "Time that these waves took.",
+		 (double)counter_get(&c->seconds)},
+	};
+
+	METRICS_WRITE(out, samples);
+}
+
 /* --- drained nodes, and the cost of planning drains */
 
 static void write_counters(struct buf *out, const struct drain_counters *c)
@@ -244,6 +268,7 @@ void metrics_write_drain(struct buf *out, const struct api_context *ctx)
 
 	if (!ctx->plans)
 		return;
+	write_waves(out, &ctx->counters->waves);
 	write_counters(out, &ctx->counters->drain);
 	r = plan_slot_take(ctx->plans);
 	if (r && r->drain)

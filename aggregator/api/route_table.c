@@ -214,6 +214,14 @@ static const struct api_field reported_destination[] = {
 	OPTIONAL("contention", API_NUMBER, NULL, "The share of time that tasks wait for CPU."),
 	{0},
 };
+static const struct api_field reported_rescue[] = {
+	REQUIRED("namespace", API_STRING, NULL, "The namespace of the pod."),
+	REQUIRED("name", API_STRING, NULL, "The pod that gets room."),
+	REQUIRED("node", API_STRING, NULL, "The node with the room."),
+	OPTIONAL("evicted", API_COUNT, NULL, "Evicted victims."),
+	OPTIONAL("victims", API_COUNT, NULL, "Victims of the plan."),
+	{0},
+};
 const struct api_field api_act_report_members[] = {
 	REQUIRED("holder", API_STRING, NULL, "Who holds the Lease."),
 	REQUIRED("transitions", API_COUNT, NULL, "Of the Lease; a report of fewer is refused."),
@@ -224,6 +232,7 @@ const struct api_field api_act_report_members[] = {
 	OBJECTS("requests", reported_request, "What became of requests."),
 	OBJECTS("nodes", reported_node, "Nodes under way."),
 	OBJECTS("destinations", reported_destination, "Promised against measured."),
+	OBJECTS("rescues", reported_rescue, "Pods that reclaim makes room for."),
 	{0},
 };
 static const struct api_field wave_node[] = {

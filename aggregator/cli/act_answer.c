@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the actuator reports, as tables: nodes under way, what destinations were promised and what is
- * measured there, requests, and the waves that are over.
+ * measured there, pods that reclaim makes room for, requests, and the waves that are over.
  */
 #include <math.h>
 
@@ -71,6 +71,13 @@ static const struct column destination_columns[] = {
 	{"CONTENTION", FORM_RIGHT, cell_share, .at = "contention"},
 	{0},
 };
+static const struct column rescue_columns[] = {
+	{"NAMESPACE", FORM_LEFT, cell_text, .at = "namespace"},
+	{"POD", FORM_NAME, cell_text, .at = "name"},
+	{"ROOM-ON", FORM_LEFT, cell_text, .at = "node"},
+	{"EVICTED", FORM_RIGHT, cell_moved, .at = "evicted", .of = "victims"},
+	{0},
+};
 static const struct column request_columns[] = {
 	{"REQUEST", FORM_LEFT, cell_text, .at = "id"},
 	{"ACTION", FORM_LEFT, cell_text, .at = "action"},
@@ -120,6 +127,9 @@ static void print_act(struct cli *cli, const cJSON *doc)
 	if (document_first(doc, "actuator.destinations"))
 		columns_print_list(cli, doc, "actuator.destinations", "node", destination_columns,
 				   NULL, NULL);
+	if (document_first(doc, "actuator.rescues"))
+		columns_print_list(cli, doc, "actuator.rescues", "name", rescue_columns, NULL,
+				   NULL);
 	if (document_first(doc, "requests"))
 		columns_print_list(cli, doc, "requests", "id", request_columns, NULL, NULL);
 }

@@ -121,6 +121,16 @@ struct drain_counters {
 	atomic_uint_least64_t steps, took_ns; /* of planning */
 };
 
+/* Of the waves that the actuator reported. */
+enum wave_outcome { WAVE_DRAINED, WAVE_ROLLED_BACK, WAVE_STOPPED, WAVE_OUTCOMES };
+
+struct wave_counters {
+	atomic_uint_least64_t ended[WAVE_OUTCOMES];
+	atomic_uint_least64_t evictions, refused; /* refused: by budgets */
+	atomic_uint_least64_t rolled_back; /* nodes */
+	atomic_uint_least64_t seconds;
+};
+
 /* X(name, metric label). Why requests were not let in. */
 #define ACCESS_REFUSALS_TABLE(X)                                                                   \
 	X(NO_CREDENTIALS, "noCredentials")                                                         \
@@ -195,6 +205,7 @@ struct counters {
 	struct access_counters access;
 	struct ingest_counters ingest;
 	struct drain_counters drain;
+	struct wave_counters waves;
 	struct planner_counters planner;
 	struct store_counters store;
 	struct extender_counters extender;

@@ -31,27 +31,25 @@
 #include "aggregator/actuator/mark.h"
 #include "shared/buf.h"
 #include "shared/clock.h"
-#include "shared/file.h"
 #include "shared/mem.h"
+#include "tests/kube_actuator.h"
 #include "tests/kube_behind.h"
 #include "tests/kube_drain_world.h"
 #include "tests/kube_usage.h"
 #include "tests/process.h"
 #include "tests/stack.h"
 
-enum { SEED = 1, CLUSTERS = 4, ACTUATORS = 2 };
+enum { SEED = 1, CLUSTERS = 4 };
 /* Of one cluster, on a machine that may be busy with other tests. */
 #define SECONDS	 480
 #define QUIET_NS (15 * NS_PER_SEC)
 #define FEED_NS	 (4 * NS_PER_SEC)
 
-#define OVERLAY "packaging/kubernetes/overlays/actuator/"
-
 #define text_at kube_drain_text
 
 static struct kube_testbed *bed;
 static struct kube_behind behind;
-static char *account; /* kubeconfig of the ServiceAccount evenkeel-actuator */
+static struct kube_actuator actuators;
 
 struct story {
 	struct kube_drain_world world;
@@ -63,8 +61,6 @@ struct story {
 	struct kube_usage usage;
 	int64_t fed_ns, quiet_ns; /* monotonic; quiet_ns: since when nothing happens, or 0 */
 	cJSON *nodes; /* owned: names of loads */
-	char *log; /* owned */
-	pid_t actuators[ACTUATORS];
 	size_t violated;
 };
 
@@ -137,38 +133,12 @@ static void start_aggregator(struct story *s)
 	kube_behind_start(&behind, bed->plane->admin, options);
 }
 
-static void start_actuator(struct story *s, size_t i)
-{
-	char *argv[] = {(char *)program_path("evenkeel-actuator"),
-			(char *)"--act",
-			(char *)"drain",
-			(char *)"--kubeconfig",
-			account,
-			(char *)"--max-pod-wait",
-			(char *)"60s",
-			NULL};
-
-	s->actuators[i] = process_start(s->log, argv);
-	assert_true(s->actuators[i] > 0);
-}
-
-/* Of the log of all actuators; the caller frees it. */
-static char *read_log(const struct story *s)
-{
-	struct buf log = BUF_INIT;
-	struct error why;
-
-	assert_int_equal(file_read(s->log, 16 << 20, &log, &why), 0);
-	return log.data;
-}
-
 /* Both, so that the one that acts is among them, in the middle of evictions. */
 static void kill_actuators(struct story *s)
 {
-	for (size_t i = 0; i < ACTUATORS; i++) {
-		process_stop(s->actuators[i], SIGKILL);
-		start_actuator(s, i);
-	}
+	kube_actuator_stop(&actuators, SIGKILL);
+	for (size_t i = 0; i < KUBE_ACTUATORS; i++)
+		kube_actuator_start(&actuators, i);
 	s->kills--;
 }
 
@@ -308,7 +278,7 @@ static bool is_bad(const struct result *r)
 
 static void judge(struct story *s, struct result *r)
 {
-	char *log = read_log(s);
+	char *log = kube_actuator_read_log(&actuators);
 
 	judge_nodes(s, r);
 	r->refused = count_lines(log, "not done (HTTP 429");
@@ -323,8 +293,7 @@ static void judge(struct story *s, struct result *r)
 
 static void end(struct story *s)
 {
-	for (size_t i = 0; i < ACTUATORS; i++)
-		assert_int_equal(process_stop(s->actuators[i], SIGTERM), 0);
+	kube_actuator_stop(&actuators, SIGTERM);
 	kube_testbed_kill_aggregator(bed, 0);
 	control_plane_send(bed->plane, "DELETE",
 			   "/apis/coordination.k8s.io/v1/namespaces/evenkeel/leases/"
@@ -335,12 +304,14 @@ static void end(struct story *s)
 	for (size_t i = 0; i < s->load_count; i++)
 		free((char *)s->loads[i].pod_uid);
 	cJSON_Delete(s->nodes);
-	free(s->log);
 }
 
 static void open_story(struct story *s, uint64_t seed)
 {
-	s->log = mem_printf("%s/actuator-%llu.log", bed->folder, (unsigned long long)seed);
+	char *log = mem_printf("actuator-%llu", (unsigned long long)seed);
+
+	kube_actuator_name_log(&actuators, log);
+	free(log);
 	kube_drain_world_make(&s->world, bed, seed);
 	assert_true(kube_drain_world_look(&s->world, &s->now));
 	start_aggregator(s);
@@ -348,8 +319,8 @@ static void open_story(struct story *s, uint64_t seed)
 		draw_loads(s);
 	feed(s);
 	kube_behind_await(&behind, "v1.evenkeel.io");
-	for (size_t i = 0; i < ACTUATORS; i++)
-		start_actuator(s, i);
+	for (size_t i = 0; i < KUBE_ACTUATORS; i++)
+		kube_actuator_start(&actuators, i);
 }
 
 static struct result try_cluster(uint64_t seed)
@@ -363,7 +334,8 @@ static struct result try_cluster(uint64_t seed)
 	r.pods = s.now.bound;
 	r.budgets = s.world.budget_count;
 	if (!await(is_over, &s, SECONDS))
-		fail_msg("seed %llu: waves do not end: %s", (unsigned long long)seed, read_log(&s));
+		fail_msg("seed %llu: waves do not end: %s", (unsigned long long)seed,
+			 kube_actuator_read_log(&actuators));
 	r.kills -= s.kills;
 	judge(&s, &r);
 	end(&s);
@@ -415,7 +387,7 @@ static bool has_evicted(void *ctx)
 {
 	struct story *s = ctx;
 	bool over = is_over(s);
-	char *log = read_log(s);
+	char *log = kube_actuator_read_log(&actuators);
 	const char *at;
 
 	at = strstr(log, " is evicted, and expected on ");
@@ -429,13 +401,11 @@ static bool has_evicted(void *ctx)
 static bool has_stopped(void *ctx)
 {
 	struct story *s = ctx;
-	char *log, *says = mem_printf("is rolled back: destination %s: CPU ", hot);
+	char *says = mem_printf("is rolled back: destination %s: CPU ", hot);
 	bool stopped;
 
 	feed(s);
-	log = read_log(s);
-	stopped = strstr(log, says);
-	free(log);
+	stopped = kube_actuator_says(&actuators, says);
 	free(says);
 	return stopped;
 }
@@ -461,7 +431,7 @@ static void test_hot_destination(void **state)
 			s.loads[i].cpu_milli = 8000;
 	hot_ns = clock_mono_ns();
 	if (!await(has_stopped, &s, 90))
-		fail_msg("the wave goes on: %s", read_log(&s));
+		fail_msg("the wave goes on: %s", kube_actuator_read_log(&actuators));
 	print_message("    the wave stopped %.0f s after %s became hot\n",
 		      (double)(clock_mono_ns() - hot_ns) / NS_PER_SEC, hot);
 	assert_true(await(is_over, &s, SECONDS));
@@ -472,11 +442,7 @@ static void test_hot_destination(void **state)
 
 /* --- rights ----------------------------------------------------------------------------------- */
 
-/* A rule of the roles, without which this is in the log. */
-static const struct {
-	const char *role; /* path below rbac.authorization.k8s.io/v1 */
-	const char *verb, *resource, *says;
-} needed[] = {
+static const struct kube_actuator_rule needed[] = {
 	{"namespaces/evenkeel/roles/evenkeel-actuator", "get", "leases",
 	 "the lease is refused (403)"},
 	{"clusterroles/evenkeel-actuator", "get", "drains", "no plan yet: GET"},
@@ -494,100 +460,19 @@ static const struct {
 	 "the report of a wave is not kept (HTTP 403)"},
 };
 
-static bool has_word(const cJSON *list, const char *word)
+static void go_on(void *ctx)
 {
-	const cJSON *w;
-
-	cJSON_ArrayForEach (w, list) {
-		if (strcmp(w->valuestring, word) == 0)
-			return true;
-	}
-	return false;
+	is_over(ctx);
 }
 
-/* The role without its rules of the resource; the caller deletes the former one. */
-static cJSON *take_rules(size_t rule)
-{
-	char *path = mem_printf("/apis/rbac.authorization.k8s.io/v1/%s", needed[rule].role);
-	struct buf answer = BUF_INIT;
-	cJSON *role, *less, *rules, *next;
-	char *text;
-
-	assert_int_equal(control_plane_send(bed->plane, "GET", path, NULL, &answer), 200);
-	role = cJSON_Parse(answer.data);
-	less = cJSON_CreateObject();
-	rules = cJSON_AddArrayToObject(less, "rules");
-	cJSON_ArrayForEach (next, json_at(role, "rules")) {
-		if (!has_word(json_at(next, "resources"), needed[rule].resource) ||
-		    !has_word(json_at(next, "verbs"), needed[rule].verb))
-			cJSON_AddItemToArray(rules, cJSON_Duplicate(next, true));
-	}
-	text = cJSON_PrintUnformatted(less);
-	control_plane_must(bed->plane, "PATCH", path, text);
-	cJSON_free(text);
-	cJSON_Delete(less);
-	buf_fini(&answer);
-	free(path);
-	return role;
-}
-
-static void give_rules(size_t rule, cJSON *role)
-{
-	char *path = mem_printf("/apis/rbac.authorization.k8s.io/v1/%s", needed[rule].role);
-	cJSON *more = cJSON_CreateObject();
-	char *text;
-
-	cJSON_AddItemToObject(more, "rules", cJSON_Duplicate(json_at(role, "rules"), true));
-	text = cJSON_PrintUnformatted(more);
-	control_plane_must(bed->plane, "PATCH", path, text);
-	cJSON_free(text);
-	cJSON_Delete(more);
-	cJSON_Delete(role);
-	free(path);
-}
-
-struct without {
-	struct story *story;
-	const char *says;
-};
-
-static bool is_said(void *ctx)
-{
-	const struct without *r = ctx;
-	char *log;
-	bool said;
-
-	is_over(r->story);
-	log = read_log(r->story);
-	said = strstr(log, r->says);
-	free(log);
-	return said;
-}
-
-/* Every actuator has a log of its own: a new one begins with each rule. */
 static void test_each_rule_is_needed(void **state)
 {
 	struct story s = {.robust = true};
 
 	(void)state;
 	open_story(&s, RULES_SEED);
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
-		struct without r = {&s, needed[i].says};
-		cJSON *role = take_rules(i);
-
-		for (size_t k = 0; k < ACTUATORS; k++)
-			process_stop(s.actuators[k], SIGKILL);
-		free(s.log);
-		s.log = mem_printf("%s/actuator-rule-%zu.log", bed->folder, i);
-		for (size_t k = 0; k < ACTUATORS; k++)
-			start_actuator(&s, k);
-		if (!await(is_said, &r, 120))
-			fail_msg("without %s of %s nothing is said: %s", needed[i].verb,
-				 needed[i].resource, read_log(&s));
-		print_message("    %s of %s: %s\n", needed[i].verb, needed[i].resource,
-			      needed[i].says);
-		give_rules(i, role);
-	}
+	kube_actuator_expect_rules(&actuators, needed, sizeof(needed) / sizeof(needed[0]),
+				   KUBE_ACTUATORS, go_on, &s);
 	end(&s);
 }
 
@@ -611,15 +496,10 @@ int main(void)
 		return 0;
 	control_plane_start_scheduler(bed->plane, impatient);
 	kube_behind_install(&behind, bed);
-	control_plane_create(bed->plane, OVERLAY "actuator.yaml");
-	/* There is no kubelet: the test starts them itself. */
-	control_plane_must(bed->plane, "PATCH",
-			   "/apis/apps/v1/namespaces/evenkeel/deployments/evenkeel-actuator",
-			   "{\"spec\":{\"replicas\":0}}");
-	account = kube_testbed_account(bed, "evenkeel", "evenkeel-actuator");
+	kube_actuator_install(&actuators, bed, "drain", NULL);
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	kube_actuator_fini(&actuators);
 	kube_testbed_free(bed, failed != 0);
 	kube_behind_fini(&behind);
-	free(account);
 	return failed != 0;
 }

@@ -226,7 +226,7 @@ static void test_repetitions(void **state)
 	cJSON *json;
 
 	(void)state;
-	event_writer_create(&event, "evenkeel.test", clock_wall_ns(), &path, &body);
+	event_writer_create(&event, "evenkeel", "evenkeel.test", clock_wall_ns(), &path, &body);
 	must("POST", path.data, mem_strdup(body.data));
 	for (unsigned int count = 2; count <= 3; count++) {
 		buf_clear(&path);

@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 #include "shared/clock.h"
-#include "shared/file.h"
 #include "shared/mem.h"
+#include "tests/kube_actuator.h"
 #include "tests/kube_behind.h"
 #include "tests/kube_quota_world.h"
 #include "tests/process.h"
@@ -35,8 +35,7 @@
 
 static struct kube_testbed *bed;
 static struct kube_behind behind;
-static pid_t actuator;
-static char *actuator_log, *account; /* owned; account: a kubeconfig of its rights */
+static struct kube_actuator actuator;
 
 /* --- the programs ----------------------------------------------------------------------------- */
 
@@ -50,44 +49,6 @@ static void start_aggregator(void)
 	kube_behind_start(&behind, bed->plane->admin, options);
 	kube_behind_await(&behind, "v1.evenkeel.io");
 	free(authority);
-}
-
-static void start_actuator(void)
-{
-	char *argv[] = {(char *)program_path("evenkeel-actuator"),
-			(char *)"--act",
-			(char *)"reclaim",
-			(char *)"--kubeconfig",
-			account,
-			NULL};
-
-	actuator = process_start(actuator_log, argv);
-	assert_true(actuator > 0);
-}
-
-static void stop_actuator(int signal_number)
-{
-	if (actuator > 0)
-		process_stop(actuator, signal_number);
-	actuator = 0;
-}
-
-static bool is_logged(void *text)
-{
-	struct buf log = BUF_INIT;
-	struct error error;
-	bool found = file_read(actuator_log, 1 << 24, &log, &error) == 0 && log.len &&
-		     strstr(log.data, text);
-
-	buf_fini(&log);
-	return found;
-}
-
-static void expect_logged(const char *text)
-{
-	if (!await(is_logged, (void *)text, SECONDS))
-		fail_msg("the actuator does not say: %s", text);
-	print_message("          the actuator says: %s\n", text);
 }
 
 /* --- pods ------------------------------------------------------------------------------------- */
@@ -241,6 +202,17 @@ static void end_going(const char *prefix)
 	cJSON_Delete(list);
 }
 
+static bool is_told(void *ctx)
+{
+	struct buf answer = BUF_INIT;
+	bool told;
+
+	control_plane_send(bed->plane, "GET", ctx, NULL, &answer);
+	told = answer.data && strstr(answer.data, "EvenkeelReclaim");
+	buf_fini(&answer);
+	return told;
+}
+
 static void begin(const char *story)
 {
 	cJSON *json = kube_quota_world_parse(story);
@@ -252,8 +224,8 @@ static void begin(const char *story)
 static int clear(void **state)
 {
 	(void)state;
-	stop_actuator(SIGTERM);
-	unlink(actuator_log);
+	kube_actuator_stop(&actuator, SIGTERM);
+	unlink(actuator.log);
 	kube_quota_world_clear(bed);
 	return 0;
 }
@@ -279,12 +251,15 @@ static void test_borrowers_of_the_same_priority(void **state)
 	create_waiting(&(struct set){"a", "late", .count = 2, .cpus = 1});
 	create_waiting(&(struct set){"b", "b", .count = 1, .cpus = 4});
 	expect_now("a-", 10, 0, 0);
-	start_actuator();
+	kube_actuator_start(&actuator, 0);
 	expect_bound("b-", 1);
 	expect_now("a-", 6, 0, 0);
 	expect_now("free-", 0, 4, 0);
 	expect_now("late-", 0, 2, 0);
-	expect_logged("pod b/b-0 is bound to n1: 4 pods were evicted for it");
+	kube_actuator_expect(&actuator, "pod b/b-0 is bound to n1: 4 pods were evicted for it",
+			     SECONDS);
+	assert_true(await(is_told, (void *)"/api/v1/namespaces/a/events", SECONDS));
+	assert_true(await(is_told, (void *)"/api/v1/namespaces/b/events", SECONDS));
 }
 
 /* The node has room for b's pod: kube-scheduler asks its extender for no victims. */
@@ -302,7 +277,7 @@ static void test_only_quotas_refuse(void **state)
 	kube_quota_world_expect_seen(bed);
 	create_waiting(&(struct set){"a", "late", .count = 2, .cpus = 1});
 	create_waiting(&(struct set){"b", "b", .count = 1, .cpus = 4, .priority = priority});
-	start_actuator();
+	kube_actuator_start(&actuator, 0);
 	expect_bound("b-", 1);
 	expect_now("a-", 6, 0, 0);
 	expect_now("late-", 0, 2, 0);
@@ -320,7 +295,7 @@ static void test_kep_story_1(void **state)
 	kube_quota_world_expect_seen(bed);
 	create_waiting(&(struct set){"free", "free", .count = 2, .cpus = 2});
 	create_waiting(&(struct set){"b", "b", .count = 1, .cpus = 3});
-	start_actuator();
+	kube_actuator_start(&actuator, 0);
 	expect_bound("b-", 1);
 	expect_now("a-", 2, 0, 0);
 	expect_now("free-", 0, 2, 0);
@@ -349,7 +324,7 @@ static void test_kep_story_2(void **state)
 	kube_quota_world_expect_seen(bed);
 	create_waiting(&(struct set){"free", "free", .count = 2, .cpus = 1});
 	create_waiting(&(struct set){"b", "b", .count = 1, .cpus = 1});
-	start_actuator();
+	kube_actuator_start(&actuator, 0);
 	expect_bound("b-", 1);
 	expect_now("a-", 3, 0, 0);
 	expect_now("first-", 3, 0, 0);
@@ -369,7 +344,7 @@ static void test_a_starved_namespace(void **state)
 	kube_quota_world_expect_seen(bed);
 	create_waiting(&(struct set){"free", "free", .count = 8, .cpus = 1});
 	create_waiting(&(struct set){"b", "b", .count = 4, .cpus = 2});
-	start_actuator();
+	kube_actuator_start(&actuator, 0);
 	expect_bound("b-", 4);
 	expect_bound("a", 8);
 	expect_now("free-", 0, 8, 0);
@@ -388,13 +363,15 @@ static void test_the_claim_outlives_its_programs(void **state)
 	kube_quota_world_expect_seen(bed);
 	create_waiting(&(struct set){"free", "free", .count = 4, .cpus = 1});
 	create_waiting(&(struct set){"b", "b", .count = 1, .cpus = 4});
-	start_actuator();
-	expect_logged("pod a/a-9 is evicted for b/b-0");
+	kube_actuator_start(&actuator, 0);
+	kube_actuator_expect(&actuator, "pod a/a-9 is evicted for b/b-0", SECONDS);
 	expect_bound("a-", 6);
 	expect_now("a-", 6, 0, 4);
-	stop_actuator(SIGKILL);
-	start_actuator();
-	expect_logged("the room of pod b/b-0 on n1 is kept, which another holder claimed");
+	kube_actuator_stop(&actuator, SIGKILL);
+	kube_actuator_start(&actuator, 0);
+	kube_actuator_expect(&actuator,
+			     "the room of pod b/b-0 on n1 is kept, which another holder claimed",
+			     SECONDS);
 	kube_testbed_kill_aggregator(bed, 0);
 	start_aggregator();
 	watch("a-", 6, 4, 70);
@@ -421,12 +398,35 @@ static void test_a_budget_is_kept(void **state)
 			   "\"selector\":{\"matchExpressions\":[{\"key\":\"none\",\"operator\":"
 			   "\"DoesNotExist\"}]}}}");
 	create_waiting(&(struct set){"b", "b", .count = 1, .cpus = 4});
-	start_actuator();
-	expect_logged("acts as");
+	kube_actuator_start(&actuator, 0);
+	kube_actuator_expect(&actuator, "acts as", SECONDS);
 	watch("a-", 10, 0, 10);
 	control_plane_must(bed->plane, "DELETE", budgets, NULL);
 	expect_bound("b-", 1);
 	expect_now("a-", 6, 0, 0);
+}
+
+#define ROLE "clusterroles/evenkeel-actuator-reclaim"
+
+/* The pod gets its room in the end. */
+static void test_each_rule_is_needed(void **state)
+{
+	static const struct kube_actuator_rule rules[] = {
+		{ROLE, "get", "quotas",
+		 "reclaim: GET /apis/evenkeel.io/v1/quotas/reclaim: HTTP 403"},
+		{ROLE, "create", "quotas/reservations", "no claim for pod b/b-0: HTTP 403"},
+		{ROLE, "create", "events", "no Events are written (HTTP 403)"},
+	};
+
+	(void)state;
+	begin("{'id':'rights','nodes':[" NODE("n1", 10000) "],'quotas':[" QUOTA(
+		"a", 6000, 10000) "," QUOTA("b", 4000, 10000) "],'pods':[]}");
+	create(&(struct set){"a", "a", "n1", .count = 10, .cpus = 1});
+	kube_quota_world_expect_seen(bed);
+	create_waiting(&(struct set){"b", "b", .count = 1, .cpus = 4});
+	kube_actuator_expect_rules(&actuator, rules, sizeof(rules) / sizeof(rules[0]), 1, NULL,
+				   NULL);
+	expect_bound("b-", 1);
 }
 
 /* --- the bed ---------------------------------------------------------------------------------- */
@@ -454,20 +454,14 @@ static int open_bed(void **state)
 	start_aggregator();
 	bed->behind = true;
 	kube_quota_world_start_scheduler(bed, "");
-	control_plane_create(bed->plane, "packaging/kubernetes/overlays/actuator/actuator.yaml");
-	control_plane_create(bed->plane,
-			     "packaging/kubernetes/overlays/actuator-reclaim/reclaim.yaml");
-	account = kube_testbed_account(bed, "evenkeel", "evenkeel-actuator");
-	actuator_log = mem_printf("%s/actuator.log", bed->folder);
+	kube_actuator_install(&actuator, bed, "reclaim", "actuator-reclaim/reclaim.yaml");
 	return 0;
 }
 
 static int close_bed(void **state)
 {
 	(void)state;
-	stop_actuator(SIGTERM);
-	free(actuator_log);
-	free(account);
+	kube_actuator_fini(&actuator);
 	kube_behind_fini(&behind);
 	return 0;
 }
@@ -482,6 +476,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_a_starved_namespace, clear),
 		cmocka_unit_test_teardown(test_the_claim_outlives_its_programs, clear),
 		cmocka_unit_test_teardown(test_a_budget_is_kept, clear),
+		cmocka_unit_test_teardown(test_each_rule_is_needed, clear),
 	};
 	int failed;
 

@@ -19,8 +19,8 @@
 #include <string.h>
 
 #include "shared/clock.h"
-#include "shared/file.h"
 #include "shared/mem.h"
+#include "tests/kube_actuator.h"
 #include "tests/kube_behind.h"
 #include "tests/process.h"
 #include "tests/stack.h"
@@ -30,8 +30,7 @@ enum { NODES = 4, WEB = 4, BURST = 4, BATCH = 64, SECONDS = 120 };
 
 static struct kube_testbed *bed;
 static struct kube_behind behind;
-static pid_t actuator;
-static char *actuator_log, *account; /* owned; account: a kubeconfig of its rights */
+static struct kube_actuator actuator;
 
 #define DEPLOYMENTS  "/apis/apps/v1/namespaces/shop/deployments"
 #define WEB_PODS     "/api/v1/namespaces/shop/pods?labelSelector=app%3Dweb"
@@ -123,38 +122,7 @@ static double expect_pods(const char *path, int pods, int bound)
 	return (double)(clock_mono_ns() - began_ns) / NS_PER_SEC;
 }
 
-/* --- the actuator ----------------------------------------------------------------------------- */
-
-static void start_actuator(void)
-{
-	char *argv[] = {(char *)program_path("evenkeel-actuator"),
-			(char *)"--act",
-			(char *)"slack",
-			(char *)"--kubeconfig",
-			account,
-			NULL};
-
-	actuator = process_start(actuator_log, argv);
-	assert_true(actuator > 0);
-}
-
-static bool is_logged(void *text)
-{
-	struct buf log = BUF_INIT;
-	struct error error;
-	bool found = file_read(actuator_log, 1 << 24, &log, &error) == 0 && log.len &&
-		     strstr(log.data, text);
-
-	buf_fini(&log);
-	return found;
-}
-
-static void expect_logged(const char *text)
-{
-	if (!await(is_logged, (void *)text, SECONDS))
-		fail_msg("the actuator does not say: %s", text);
-	print_message("          the actuator says: %s\n", text);
-}
+/* --- objects ---------------------------------------------------------------------------------- */
 
 struct object {
 	const char *path;
@@ -269,13 +237,13 @@ static void test_a_foreign_object_is_left_alone(void **state)
 	char *name = balloon_name(), *path = mem_printf(DEPLOYMENTS "/%s", name), *told;
 
 	(void)state;
-	process_stop(actuator, SIGTERM);
+	kube_actuator_stop(&actuator, SIGTERM);
 	control_plane_must(bed->plane, "DELETE", path, NULL);
 	expect_object(DEPLOYMENTS, name, -1);
 	make_deployment("shop", name, 7, "1m", NULL, "");
-	start_actuator();
+	kube_actuator_start(&actuator, 0);
 	told = mem_printf("Deployment shop/%s is left alone: it is there", name);
-	expect_logged(told);
+	kube_actuator_expect(&actuator, told, SECONDS);
 	expect_object(DEPLOYMENTS, name, 7);
 	control_plane_must(bed->plane, "DELETE", path, NULL);
 	expect_object(DEPLOYMENTS, name, 1);
@@ -308,6 +276,36 @@ static void test_buffers_take_over(void **state)
 	free(name);
 }
 
+#define ROLE "clusterroles/evenkeel-actuator-slack"
+
+/* The rule for namespaces is needed by slack of no workload, of which there is none here. */
+static void test_each_rule_is_needed(void **state)
+{
+	static const struct kube_actuator_rule rules[] = {
+		{ROLE, "get", "slacks", "slack: GET /apis/evenkeel.io/v1/slacks: HTTP 403"},
+		{ROLE, "list", "deployments", "slack: GET /apis/apps/v1/deployments: HTTP 403"},
+		{ROLE, "patch", "priorityclasses",
+		 "PriorityClass /evenkeel-slack is not applied: "},
+	};
+
+	(void)state;
+	kube_actuator_expect_rules(&actuator, rules, sizeof(rules) / sizeof(rules[0]), 1, NULL,
+				   NULL);
+}
+
+/* It is held again after it has expired, whoever held it. */
+static void test_the_lease_is_deleted(void **state)
+{
+	(void)state;
+	kube_actuator_expect(&actuator, "the lease is held: transition", SECONDS);
+	control_plane_must(bed->plane, "DELETE",
+			   "/apis/coordination.k8s.io/v1/namespaces/evenkeel/leases/"
+			   "evenkeel-actuator",
+			   NULL);
+	kube_actuator_expect(&actuator, "the lease is held by nobody", SECONDS);
+	kube_actuator_expect(&actuator, "the lease is held: transition 1", SECONDS);
+}
+
 /* --- the bed ---------------------------------------------------------------------------------- */
 
 static int open_bed(void **state)
@@ -334,20 +332,16 @@ static int open_bed(void **state)
 			"\"Never\"}"));
 	make_deployment("shop", "web", WEB, "500m", "4", "");
 	expect_pods(WEB_PODS, WEB, WEB);
-	control_plane_create(bed->plane, "packaging/kubernetes/overlays/actuator/actuator.yaml");
-	control_plane_create(bed->plane, "packaging/kubernetes/overlays/actuator-slack/slack.yaml");
-	account = kube_testbed_account(bed, "evenkeel", "evenkeel-actuator");
-	actuator_log = mem_printf("%s/actuator.log", bed->folder);
-	start_actuator();
+	kube_actuator_install(&actuator, bed, "slack", "actuator-slack/slack.yaml");
+	kube_actuator_start(&actuator, 0);
 	return 0;
 }
 
 static int close_bed(void **state)
 {
 	(void)state;
-	process_stop(actuator, SIGTERM);
-	free(actuator_log);
-	free(account);
+	kube_actuator_stop(&actuator, SIGTERM);
+	kube_actuator_fini(&actuator);
 	kube_behind_fini(&behind);
 	return 0;
 }
@@ -358,6 +352,8 @@ int main(void)
 		cmocka_unit_test(test_a_burst_takes_the_room_of_balloons),
 		cmocka_unit_test(test_objects_follow_their_classes),
 		cmocka_unit_test(test_a_foreign_object_is_left_alone),
+		cmocka_unit_test(test_the_lease_is_deleted),
+		cmocka_unit_test(test_each_rule_is_needed),
 		cmocka_unit_test(test_buffers_take_over),
 	};
 	int failed;

@@ -16,15 +16,20 @@
 
 enum { PODS = 40, PLANS = 4 };
 
-static const struct reclaim_pod waiting = {.namespace = "b", .name = "b1", .uid = "b1"};
+/* Of a plan: the pod is one of namespace b, the victims are of namespace a or kube-system. */
+struct plan {
+	const char *pod;
+	size_t first, count; /* victims */
+};
 
 static struct {
 	struct reclaim_state state;
 	struct act_options act;
 	struct reclaim_options options;
 	struct reclaim_input input;
-	struct reclaim_plan plans[PLANS];
-	struct reclaim_pod victims[PODS];
+	struct plan plans[PLANS], listed_claims[PLANS];
+	size_t plan_count, claim_count;
+	bool system; /* victim a1 is of kube-system */
 	struct reclaim_seen seen[PODS];
 	char uids[PODS][8];
 	struct buf told; /* "claim b1", "evict a0", and the narration since the last expect() */
@@ -42,14 +47,10 @@ static int setup(void **state)
 					     .evictions_max = 10,
 					     .wait_ns = 60 * NS_PER_SEC};
 	w.input.now_ns = 1000 * NS_PER_SEC;
-	w.input.plans = w.plans;
-	w.input.claims = w.plans;
 	w.input.seen = w.seen;
 	w.answer = "";
-	for (int i = 0; i < PODS; i++) {
+	for (int i = 0; i < PODS; i++)
 		snprintf(w.uids[i], sizeof(w.uids[i]), "a%d", i);
-		w.victims[i] = (struct reclaim_pod){"a", w.uids[i], w.uids[i], 30 * NS_PER_SEC};
-	}
 	buf_init(&w.told);
 	return 0;
 }
@@ -63,13 +64,35 @@ static int teardown(void **state)
 }
 
 /* The list has a plan for the pod with so many victims. */
-static void offer(const struct reclaim_pod *pod, size_t first, size_t count)
+static void offer(const char *pod, size_t first, size_t count)
 {
-	w.plans[w.input.plan_count++] = (struct reclaim_plan){.id = "p",
-							      .node = "n1",
-							      .pod = *pod,
-							      .victim_count = count,
-							      .victims = &w.victims[first]};
+	w.plans[w.plan_count++] = (struct plan){pod, first, count};
+}
+
+static struct reclaim_rescues build(const struct plan *plans, size_t count, const char *id)
+{
+	struct reclaim_rescues out = {mem_zalloc(count + 1, sizeof(*out.of)), count};
+
+	for (size_t i = 0; i < count; i++) {
+		out.of[i] = (struct reclaim_rescue){
+			.plan = mem_strdup(id),
+			.node = mem_strdup("n1"),
+			.namespace = mem_strdup("b"),
+			.name = mem_strdup(plans[i].pod),
+			.uid = mem_strdup(plans[i].pod),
+			.victim_count = plans[i].count,
+			.victims = mem_zalloc(plans[i].count + 1, sizeof(*out.of[i].victims)),
+		};
+		for (size_t k = 0; k < plans[i].count; k++) {
+			const char *uid = w.uids[plans[i].first + k];
+			bool system = w.system && strcmp(uid, "a1") == 0;
+
+			eviction_init(&out.of[i].victims[k].pod, system ? "kube-system" : "a", uid,
+				      uid);
+			out.of[i].victims[k].grace_ns = 30 * NS_PER_SEC;
+		}
+	}
+	return out;
 }
 
 static struct reclaim_seen *see(const char *uid)
@@ -86,27 +109,34 @@ static struct reclaim_seen *see(const char *uid)
 
 static void carry_out(const struct reclaim_action *a)
 {
-	const struct reclaim_rescue *r = &w.state.rescues[a->rescue];
-	bool claims = a->kind == RECLAIM_CLAIM;
+	const struct reclaim_rescue *r = &w.state.rescues.of[a->rescue];
 
-	buf_printf(&w.told, "%s %s\n", claims ? "claim" : "evict",
-		   claims ? r->name : r->victims[a->victim].name);
-	w.claims += claims;
-	w.evictions += !claims;
-	act_reclaim_result(&w.state, a, claims ? w.claim : w.evict, w.answer, w.input.now_ns);
+	buf_printf(&w.told, "%s %s\n", a->claims ? "claim" : "evict",
+		   a->claims ? r->name : r->victims[a->victim].pod.name);
+	w.claims += a->claims;
+	w.evictions += !a->claims;
+	if (!a->claims && w.evict == ACT_DONE)
+		see(r->victims[a->victim].pod.uid)->ending = true;
+	act_reclaim_result(&w.state, a, a->claims ? w.claim : w.evict, w.answer, w.input.now_ns);
 }
 
 static void step(int seconds)
 {
+	struct reclaim_rescues plans = build(w.plans, w.plan_count, "p");
+	struct reclaim_rescues claims = build(w.listed_claims, w.claim_count, RECLAIM_TAKEN_OVER);
 	struct reclaim_output out = {0};
 
 	w.input.now_ns += seconds * NS_PER_SEC;
+	w.input.plans = &plans;
+	w.input.claims = &claims;
 	act_reclaim_step(&w.state, &w.options, &w.input, &out);
 	if (out.narration.len)
 		buf_add_str(&w.told, out.narration.data);
 	for (size_t i = 0; i < out.action_count; i++)
 		carry_out(&out.actions[i]);
 	reclaim_output_fini(&out);
+	reclaim_rescues_fini(&plans);
+	reclaim_rescues_fini(&claims);
 }
 
 /* A step a second; what is told stays. */
@@ -125,12 +155,12 @@ static void expect(const char *told)
 static void test_a_pod_gets_its_room(void **state)
 {
 	(void)state;
-	offer(&waiting, 0, 2);
+	offer("b1", 0, 2);
 	step(0);
 	expect("pod b/b1 gets room on n1: 2 pods are to go\nclaim b1\n");
 	step(1);
 	expect("pod a/a0 is evicted for b/b1\npod a/a1 is evicted for b/b1\nevict a0\nevict a1\n");
-	w.input.plan_count = 0;
+	w.plan_count = 0;
 	see("a0")->ending = true;
 	pass(8);
 	expect("");
@@ -142,14 +172,14 @@ static void test_a_pod_gets_its_room(void **state)
 	see("b1")->node = "n1";
 	step(1);
 	expect("pod b/b1 is bound to n1: 2 pods were evicted for it\n");
-	assert_int_equal(w.state.rescue_count, 0);
+	assert_int_equal(w.state.rescues.count, 0);
 }
 
 /* Nobody goes before the room is claimed, or after the claim may have ended. */
 static void test_no_eviction_without_a_claim(void **state)
 {
 	(void)state;
-	offer(&waiting, 0, 1);
+	offer("b1", 0, 1);
 	w.claim = ACT_UNKNOWN;
 	step(0);
 	pass(5);
@@ -174,7 +204,7 @@ static void test_no_eviction_without_a_claim(void **state)
 static void test_a_refused_renewal_ends_the_plan(void **state)
 {
 	(void)state;
-	offer(&waiting, 0, 2);
+	offer("b1", 0, 2);
 	w.evict = ACT_NOT_YET;
 	step(0);
 	pass(9);
@@ -182,8 +212,8 @@ static void test_a_refused_renewal_ends_the_plan(void **state)
 	w.evict = ACT_DONE;
 	w.evictions = 0;
 	w.answer = "the pod needs no victims now";
-	for (size_t i = 0; i < w.state.rescues[0].victim_count; i++)
-		w.state.rescues[0].victims[i].retry_ns = 0;
+	for (size_t i = 0; i < w.state.rescues.of[0].victim_count; i++)
+		w.state.rescues.of[0].victims[i].pod.retry_ns = 0;
 	buf_clear(&w.told);
 	pass(2);
 	expect("claim b1\npod b/b1 is given up: its room cannot be claimed: the pod needs no "
@@ -195,20 +225,20 @@ static void test_a_claim_whose_victims_were_evicted(void **state)
 {
 	(void)state;
 	w.options.evictions_max = 1;
-	offer(&waiting, 0, 2);
+	offer("b1", 0, 2);
 	step(0);
 	pass(51);
 	assert_int_equal(w.evictions, 1);
-	assert_string_equal(w.state.rescues[0].plan, "p");
+	assert_string_equal(w.state.rescues.of[0].plan, "p");
 	pass(21);
 	assert_int_equal(w.evictions, 2);
-	assert_string_equal(w.state.rescues[0].plan, "taken-over");
+	assert_string_equal(w.state.rescues.of[0].plan, "taken-over");
 }
 
 static void test_a_plan_that_is_outdated_is_dropped(void **state)
 {
 	(void)state;
-	offer(&waiting, 0, 1);
+	offer("b1", 0, 1);
 	w.claim = ACT_GONE;
 	w.answer = "the plan is another one";
 	step(0);
@@ -217,7 +247,7 @@ static void test_a_plan_that_is_outdated_is_dropped(void **state)
 	expect("pod b/b1 is given up: its room cannot be claimed: the plan is another one\n");
 	assert_int_equal(w.evictions, 0);
 	w.claim = ACT_DONE;
-	w.plans[0].victims = &w.victims[3];
+	w.plans[0].first = 3;
 	step(4);
 	expect("");
 	step(1);
@@ -227,23 +257,21 @@ static void test_a_plan_that_is_outdated_is_dropped(void **state)
 /* Of 5 victims two go in a minute; a second plan waits for the first. */
 static void test_evictions_have_a_rate(void **state)
 {
-	static const struct reclaim_pod other = {.namespace = "b", .name = "b2", .uid = "b2"};
-
 	(void)state;
 	w.options.evictions_max = 2;
-	offer(&waiting, 0, 5);
-	offer(&other, 5, 1);
+	offer("b1", 0, 5);
+	offer("b2", 5, 1);
 	step(0);
 	pass(59);
 	assert_int_equal(w.evictions, 2);
 	pass(3);
 	assert_int_equal(w.evictions, 4);
-	assert_int_equal(w.state.rescue_count, 1);
+	assert_int_equal(w.state.rescues.count, 1);
 	pass(57);
 	assert_int_equal(w.evictions, 4);
 	pass(3);
 	assert_int_equal(w.evictions, 6);
-	assert_int_equal(w.state.rescue_count, 2);
+	assert_int_equal(w.state.rescues.count, 2);
 	assert_null(strstr(w.told.data, "is given up"));
 }
 
@@ -251,14 +279,15 @@ static void test_evictions_have_a_rate(void **state)
 static void test_budgets_are_waited_for(void **state)
 {
 	(void)state;
-	offer(&waiting, 0, 1);
+	offer("b1", 0, 1);
 	w.evict = ACT_NOT_YET;
 	step(0);
 	pass(60);
 	assert_in_range(w.evictions, 4, 6);
 	buf_clear(&w.told);
 	pass(1);
-	expect("pod b/b1 is given up: its victim a/a0 is refused by its budget\n");
+	expect("pod b/b1 is given up: its victim a/a0 may not be evicted: its disruption budget "
+	       "allows no eviction\n");
 	pass(598);
 	expect("");
 	pass(2);
@@ -268,7 +297,7 @@ static void test_budgets_are_waited_for(void **state)
 static void test_a_budget_that_allows_later_is_used(void **state)
 {
 	(void)state;
-	offer(&waiting, 0, 1);
+	offer("b1", 0, 1);
 	w.evict = ACT_NOT_YET;
 	step(0);
 	pass(10);
@@ -277,33 +306,33 @@ static void test_a_budget_that_allows_later_is_used(void **state)
 	w.evict = ACT_DONE;
 	pass(20);
 	assert_int_equal(w.evictions, 1);
-	assert_int_equal(w.state.rescues[0].evicted, 1);
+	assert_int_equal(w.state.rescues.of[0].evicted, 1);
 }
 
 static void test_what_cannot_be_evicted_is_given_up(void **state)
 {
 	(void)state;
-	offer(&waiting, 0, 2);
+	offer("b1", 0, 2);
 	w.evict = ACT_NEVER;
 	w.answer = "two budgets";
 	step(0);
 	step(1);
 	buf_clear(&w.told);
 	step(1);
-	expect("pod b/b1 is given up: its victim a/a1 cannot be evicted: two budgets\n");
+	expect("pod b/b1 is given up: pod a/a1 cannot be evicted: two budgets\n");
 }
 
 /* Its grace is waited for, and then the wait. */
 static void test_a_victim_that_does_not_end(void **state)
 {
 	(void)state;
-	offer(&waiting, 0, 1);
+	offer("b1", 0, 1);
 	step(0);
 	step(1);
-	w.input.plan_count = 0;
+	w.plan_count = 0;
 	see("a0")->ending = true;
 	pass(90);
-	assert_int_equal(w.state.rescue_count, 1);
+	assert_int_equal(w.state.rescues.count, 1);
 	buf_clear(&w.told);
 	step(1);
 	expect("pod b/b1 is given up: its victim a/a0 does not end\n");
@@ -312,10 +341,10 @@ static void test_a_victim_that_does_not_end(void **state)
 static void test_a_pod_that_is_not_bound(void **state)
 {
 	(void)state;
-	offer(&waiting, 0, 1);
+	offer("b1", 0, 1);
 	step(0);
 	step(1);
-	w.input.plan_count = 0;
+	w.plan_count = 0;
 	see("a0")->gone = true;
 	see("b1")->why = "0/1 nodes are available";
 	pass(61);
@@ -324,8 +353,7 @@ static void test_a_pod_that_is_not_bound(void **state)
 	expect("pod b/b1 is given up: its victims are gone and it is not bound: 0/1 nodes are "
 	       "available\n");
 	/* The claim that the aggregator still lists is not taken over. */
-	w.plans[0].victim_count = 0;
-	w.input.claim_count = 1;
+	w.listed_claims[w.claim_count++] = (struct plan){"b1", 0, 0};
 	step(1);
 	expect("");
 }
@@ -333,10 +361,10 @@ static void test_a_pod_that_is_not_bound(void **state)
 static void test_a_pod_that_is_gone_costs_nobody(void **state)
 {
 	(void)state;
-	offer(&waiting, 0, 1);
+	offer("b1", 0, 1);
 	step(0);
 	buf_clear(&w.told);
-	w.input.plan_count = 0;
+	w.plan_count = 0;
 	see("b1")->gone = true;
 	step(1);
 	expect("pod b/b1 is gone: no more pods are evicted for it\n");
@@ -348,7 +376,7 @@ static void test_a_pause_keeps_the_claim(void **state)
 {
 	(void)state;
 	w.options.evictions_max = 1;
-	offer(&waiting, 0, 2);
+	offer("b1", 0, 2);
 	step(0);
 	step(1);
 	w.input.paused = true;
@@ -363,20 +391,17 @@ static void test_a_pause_keeps_the_claim(void **state)
 /* A plan that evicted nobody is planned anew, when its claim has ended. */
 static void test_a_pause_drops_the_plan(void **state)
 {
-	struct reclaim_plan claim = {.node = "n1", .pod = waiting};
-
 	(void)state;
-	offer(&waiting, 0, 1);
+	offer("b1", 0, 1);
 	step(0);
 	buf_clear(&w.told);
 	w.input.paused = true;
-	w.input.claims = &claim;
-	w.input.claim_count = 1;
+	w.listed_claims[w.claim_count++] = (struct plan){"b1", 0, 0};
 	pass(45);
 	expect("the plan for pod b/b1 is dropped: no pod was evicted before the pause\n");
-	w.input.claim_count = 0;
+	w.claim_count = 0;
 	w.input.paused = false;
-	w.plans[0].victims = &w.victims[1];
+	w.plans[0].first = 1;
 	pass(17);
 	expect("pod b/b1 gets room on n1: 1 pods are to go\nclaim b1\npod a/a1 is evicted for "
 	       "b/b1\nevict a1\n");
@@ -385,7 +410,7 @@ static void test_a_pause_drops_the_plan(void **state)
 static void test_nothing_begins_in_a_pause(void **state)
 {
 	(void)state;
-	offer(&waiting, 0, 1);
+	offer("b1", 0, 1);
 	w.input.paused = true;
 	pass(5);
 	expect("");
@@ -395,12 +420,10 @@ static void test_nothing_begins_in_a_pause(void **state)
 static void test_a_successor_keeps_the_room(void **state)
 {
 	(void)state;
-	offer(&waiting, 0, 0);
-	w.input.claim_count = w.input.plan_count;
-	w.input.plan_count = 0;
+	w.listed_claims[w.claim_count++] = (struct plan){"b1", 0, 0};
 	pass(11);
 	expect("the room of pod b/b1 on n1 is kept, which another holder claimed\nclaim b1\n");
-	w.input.claim_count = 0;
+	w.claim_count = 0;
 	see("b1")->node = "n1";
 	step(1);
 	expect("pod b/b1 is bound to n1: 0 pods were evicted for it\n");
@@ -410,7 +433,7 @@ static void test_a_dry_run_waits_for_nothing(void **state)
 {
 	(void)state;
 	w.options.dry_run = true;
-	offer(&waiting, 0, 2);
+	offer("b1", 0, 2);
 	pass(300);
 	assert_int_equal(w.claims, 1);
 	assert_int_equal(w.evictions, 2);
@@ -422,8 +445,8 @@ static void test_namespaces_are_left_alone(void **state)
 	static const char *const allowed[] = {"c"};
 
 	(void)state;
-	w.victims[1].namespace = "kube-system";
-	offer(&waiting, 0, 2);
+	w.system = true;
+	offer("b1", 0, 2);
 	pass(60);
 	expect("pod b/b1 is left alone: its victim kube-system/a1 is of a namespace that evenkeel "
 	       "leaves alone\n");
@@ -439,12 +462,12 @@ static void test_namespaces_are_left_alone(void **state)
 static void test_a_gap_is_no_wait(void **state)
 {
 	(void)state;
-	offer(&waiting, 0, 1);
+	offer("b1", 0, 1);
 	step(0);
 	step(1);
 	see("a0")->gone = true;
 	step(300);
-	assert_int_equal(w.state.rescue_count, 1);
+	assert_int_equal(w.state.rescues.count, 1);
 }
 
 /* Any answers: no pod is evicted again that was, no more go in a minute than may, and all ends. */
@@ -456,7 +479,7 @@ static void test_any_answers(void **state)
 
 		setup(NULL);
 		w.options.evictions_max = 3;
-		offer(&waiting, 0, (size_t)(rand_r(&seed) % 6));
+		offer("b1", 0, (size_t)(rand_r(&seed) % 6));
 		for (int second = 0; second < 700; second++) {
 			size_t before = w.told.len;
 			char *at;
@@ -479,7 +502,7 @@ static void test_any_answers(void **state)
 				evicted[i] = w.evict == ACT_DONE;
 			}
 		}
-		assert_true(w.state.rescue_count <= 1);
+		assert_true(w.state.rescues.count <= 1);
 		teardown(NULL);
 	}
 }
@@ -514,17 +537,17 @@ static void test_plans_are_read(void **state)
 					"\"claims\":[" ITEM("") ",{}]}",
 					cases[i].item);
 		cJSON *list = cJSON_Parse(text);
-		size_t count;
-		struct reclaim_plan *plans = reclaim_read_plans(list, "items", &count);
+		struct reclaim_rescues plans = reclaim_read_plans(list, "items");
 
-		if (count != cases[i].plans || (count && plans[0].victim_count != cases[i].victims))
-			fail_msg("%s: %zu plans", cases[i].item, count);
+		if (plans.count != cases[i].plans ||
+		    (plans.count && plans.of[0].victim_count != cases[i].victims))
+			fail_msg("%s: %zu plans", cases[i].item, plans.count);
 		if (cases[i].victims)
-			assert_true(plans[0].victims[1].grace_ns == 30 * NS_PER_SEC);
-		reclaim_free_plans(plans, count);
-		plans = reclaim_read_plans(list, "claims", &count);
-		assert_int_equal(count, 1);
-		reclaim_free_plans(plans, count);
+			assert_true(plans.of[0].victims[1].grace_ns == 30 * NS_PER_SEC);
+		reclaim_rescues_fini(&plans);
+		plans = reclaim_read_plans(list, "claims");
+		assert_int_equal(plans.count, 1);
+		reclaim_rescues_fini(&plans);
 		cJSON_Delete(list);
 		free(text);
 	}

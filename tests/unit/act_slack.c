@@ -9,18 +9,18 @@
 
 #include <cmocka.h>
 
-#include "aggregator/actuator/act_slack.h"
+#include "aggregator/actuator/slack.h"
 #include "shared/clock.h"
 
 enum { MOST = 8 };
 
 static struct {
-	struct act_slack_state state;
+	struct slack_state state;
 	struct act_options act;
-	struct act_slack_rules rules;
-	struct act_slack_input input;
-	struct act_slack_wanted wanted[MOST];
-	struct act_slack_existing existing[MOST];
+	struct slack_rules rules;
+	struct slack_input input;
+	struct slack_object wanted[MOST];
+	struct slack_object existing[MOST];
 	enum act_result result;
 	const char *answer;
 	int applied, removed;
@@ -32,8 +32,8 @@ static int setup(void **state)
 	(void)state;
 	memset(&w, 0, sizeof(w));
 	w.rules.act = &w.act;
-	w.input.wanted = w.wanted;
-	w.input.existing = w.existing;
+	w.input.wanted.of = w.wanted;
+	w.input.existing.of = w.existing;
 	w.input.now_ns = 1000 * NS_PER_SEC;
 	w.answer = "";
 	buf_init(&w.told);
@@ -48,54 +48,50 @@ static int teardown(void **state)
 	return 0;
 }
 
-static struct act_slack_wanted *want(const char *namespace, const char *name, int64_t replicas,
-				     const char *text)
+static struct slack_object *want(const char *namespace, const char *title, int64_t replicas,
+				 const char *text)
 {
-	struct act_slack_wanted *o = &w.wanted[w.input.wanted_count++];
+	struct slack_object *o = &w.wanted[w.input.wanted.count++];
 
-	*o = (struct act_slack_wanted){.kind = "Deployment",
-				       .namespace = namespace,
-				       .name = name,
-				       .text = text,
-				       .replicas = replicas};
+	*o = (struct slack_object){
+		.namespace = namespace, .title = title, .text = text, .replicas = replicas};
 	return o;
 }
 
-static struct act_slack_existing *have(const char *namespace, const char *name, int64_t replicas,
-				       bool ours)
+static struct slack_object *have(const char *namespace, const char *title, int64_t replicas,
+				 bool ours)
 {
-	struct act_slack_existing *o = &w.existing[w.input.existing_count++];
+	struct slack_object *o = &w.existing[w.input.existing.count++];
 
-	*o = (struct act_slack_existing){.kind = "Deployment",
-					 .namespace = namespace,
-					 .name = name,
-					 .uid = "u",
-					 .replicas = replicas,
-					 .ours = ours};
+	*o = (struct slack_object){.namespace = namespace,
+				   .title = title,
+				   .uid = "u",
+				   .replicas = replicas,
+				   .ours = ours};
 	return o;
 }
 
 /* What the API server does with an action that succeeds. */
-static void happen(const struct act_slack_action *a)
+static void happen(const struct slack_object *a)
 {
 	size_t i = 0, k = 0;
 
-	while (i < w.input.existing_count && strcmp(w.existing[i].name, a->name) != 0)
+	while (i < w.input.existing.count && strcmp(w.existing[i].title, a->title) != 0)
 		i++;
-	if (a->removes) {
-		w.existing[i] = w.existing[--w.input.existing_count];
+	if (a->uid) {
+		w.existing[i] = w.existing[--w.input.existing.count];
 		return;
 	}
 	while (w.wanted[k].text != a->text)
 		k++;
-	if (i == w.input.existing_count)
-		have(a->namespace, w.wanted[k].name, 0, true);
+	if (i == w.input.existing.count)
+		have(a->namespace, w.wanted[k].title, 0, true);
 	w.existing[i].replicas = w.wanted[k].replicas;
 }
 
 static void step(int seconds)
 {
-	struct act_slack_output out = {0};
+	struct slack_output out = {0};
 	struct error told;
 
 	w.input.now_ns += seconds * NS_PER_SEC;
@@ -103,11 +99,11 @@ static void step(int seconds)
 	if (out.narration.len)
 		buf_add_str(&w.told, out.narration.data);
 	for (size_t i = 0; i < out.action_count; i++) {
-		w.applied += !out.actions[i].removes;
-		w.removed += out.actions[i].removes;
-		act_slack_result(&w.state, &out.actions[i], w.result, w.answer, &told);
+		w.applied += !out.actions[i]->uid;
+		w.removed += out.actions[i]->uid != NULL;
+		act_slack_result(&w.state, out.actions[i], w.result, w.answer, &told);
 		if (w.result == ACT_DONE && !w.rules.dry_run)
-			happen(&out.actions[i]);
+			happen(out.actions[i]);
 		if (*told.text)
 			buf_printf(&w.told, "%s\n", told.text);
 	}
@@ -126,7 +122,7 @@ static void expect(const char *told, int applied, int removed)
 static void test_objects_follow_their_classes(void **state)
 {
 	(void)state;
-	want("shop", "web", 4, "4");
+	want("shop", "Deployment shop/web", 4, "4");
 	step(0);
 	expect("Deployment shop/web gets 4 replicas\n", 1, 0);
 	step(15);
@@ -139,7 +135,7 @@ static void test_objects_follow_their_classes(void **state)
 	expect("", 0, 0);
 	step(1);
 	expect("Deployment shop/web gets 6 replicas\n", 1, 0);
-	w.input.wanted_count = 0;
+	w.input.wanted.count = 0;
 	step(59);
 	expect("", 0, 0);
 	step(1);
@@ -153,13 +149,13 @@ static void test_objects_follow_their_classes(void **state)
 static void test_a_change_by_others_is_mended(void **state)
 {
 	(void)state;
-	want("shop", "web", 4, "4");
+	want("shop", "Deployment shop/web", 4, "4");
 	step(0);
 	w.existing[0].replicas = 0;
 	step(59);
 	step(1);
 	expect("Deployment shop/web gets 4 replicas\nDeployment shop/web gets 4 replicas\n", 2, 0);
-	w.input.existing_count = 0;
+	w.input.existing.count = 0;
 	step(60);
 	expect("Deployment shop/web gets 4 replicas\n", 1, 0);
 }
@@ -168,9 +164,9 @@ static void test_a_change_by_others_is_mended(void **state)
 static void test_a_successor_applies_once(void **state)
 {
 	(void)state;
-	have("shop", "web", 4, true);
-	have("shop", "gone", 1, true);
-	want("shop", "web", 4, "4");
+	have("shop", "Deployment shop/web", 4, true);
+	have("shop", "Deployment shop/gone", 1, true);
+	want("shop", "Deployment shop/web", 4, "4");
 	step(0);
 	expect("Deployment shop/gone is removed: no class wants it\nDeployment shop/web gets 4 "
 	       "replicas\n",
@@ -182,9 +178,9 @@ static void test_a_successor_applies_once(void **state)
 static void test_a_foreign_object_is_left_alone(void **state)
 {
 	(void)state;
-	have("shop", "web", 1, false);
-	have("shop", "other", 1, false);
-	want("shop", "web", 4, "4");
+	have("shop", "Deployment shop/web", 1, false);
+	have("shop", "Deployment shop/other", 1, false);
+	want("shop", "Deployment shop/web", 4, "4");
 	step(0);
 	expect("Deployment shop/web is left alone: it is there, and not applied by the field "
 	       "manager "
@@ -192,7 +188,7 @@ static void test_a_foreign_object_is_left_alone(void **state)
 	       0, 0);
 	step(60);
 	expect("", 0, 0);
-	w.input.existing_count = 0;
+	w.input.existing.count = 0;
 	step(60);
 	expect("Deployment shop/web gets 4 replicas\n", 1, 0);
 }
@@ -201,7 +197,7 @@ static void test_a_foreign_object_is_left_alone(void **state)
 static void test_a_refusal_is_told_once(void **state)
 {
 	(void)state;
-	want("shop", "web", 4, "4");
+	want("shop", "Deployment shop/web", 4, "4");
 	w.result = ACT_GONE;
 	w.answer = "conflict with hpa";
 	step(0);
@@ -220,11 +216,10 @@ static void test_a_refusal_is_told_once(void **state)
 
 static void test_shared_objects_stay(void **state)
 {
-	struct act_slack_wanted *class;
+	struct slack_object *class;
 
 	(void)state;
-	class = want("", "evenkeel-slack", -1, "class");
-	class->kind = "PriorityClass";
+	class = want("", "PriorityClass /evenkeel-slack", -1, "class");
 	class->shared = true;
 	step(0);
 	expect("", 1, 0);
@@ -240,9 +235,9 @@ static void test_bounds(void **state)
 	(void)state;
 	w.act.namespaces = allowed;
 	w.act.namespace_count = 1;
-	want("lab", "a", 1, "a");
-	want("shop", "b", 2, "b");
-	have("lab", "c", 1, true);
+	want("lab", "Deployment lab/a", 1, "a");
+	want("shop", "Deployment shop/b", 2, "b");
+	have("lab", "Deployment lab/c", 1, true);
 	w.input.paused = true;
 	step(0);
 	expect("", 0, 0);
@@ -258,7 +253,7 @@ static void test_a_dry_run_tries_once(void **state)
 {
 	(void)state;
 	w.rules.dry_run = true;
-	want("shop", "web", 4, "4");
+	want("shop", "Deployment shop/web", 4, "4");
 	for (int i = 0; i < 20; i++)
 		step(60);
 	expect("Deployment shop/web gets 4 replicas\n", 1, 0);

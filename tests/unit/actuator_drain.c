@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/actuator/act.h"
@@ -17,7 +18,7 @@
 static void test_pod_in_no_move(void **state)
 {
 	static const struct act_options options = {.pod_wait_ns = 60 * NS_PER_SEC, .holder = "h"};
-	const struct act_pod pod = {"default", "p", "uid", "", true, false};
+	const struct act_pod pod = {"default", "p", "uid", "", false};
 	const struct act_node node = {.name = "n2",
 				      .uid = "u",
 				      .mark = {.phase = MARK_EVICTING, .plan = "p"},
@@ -56,8 +57,10 @@ static void test_pod_in_no_move(void **state)
 /* An owner that is scaled down after the replacement was Ready. */
 static void test_fewer_replicas(void **state)
 {
-	const struct act_options options = {.pod_wait_ns = 60 * NS_PER_SEC, .in_flight_max = 1};
-	const struct act_pod pod = {"default", "p", "uid", "o", true, false};
+	const struct act_options options = {.pod_wait_ns = 60 * NS_PER_SEC,
+					    .in_flight_max = 1,
+					    .hour_max = 9};
+	const struct act_pod pod = {"default", "p", "uid", "o", false};
 	struct verify_plan_node of = {.name = "n", .uid = "u", .move_count = 1};
 	struct verify_move move = {.namespace = "default", .name = "p", .uid = "uid", .from = "n"};
 	const struct verify_plan proof = {
@@ -68,7 +71,7 @@ static void test_fewer_replicas(void **state)
 	const struct act_cluster cluster = {
 		.node_count = 1, .nodes = &node, .owner_count = 1, .owners = &owner};
 	const struct act_input in = {.cluster = &cluster, .plan = &plan, .now_ns = BEGIN_NS};
-	struct act_drain d = {.node = (char *)"n", .uid = (char *)"u"};
+	struct act_drain d = {.node = (char *)"n", .uid = (char *)"u", .zone = (char *)""};
 	struct act_state s = {.drains = &d, .drain_count = 1};
 	struct act_output out = {0};
 	struct error why = {""};
@@ -92,9 +95,11 @@ static void test_fewer_replicas(void **state)
 /* A proof lasts 10 minutes; the pod in flight is awaited first. */
 static void test_proof_expires(void **state)
 {
-	const struct act_options options = {.pod_wait_ns = 9999 * NS_PER_SEC, .in_flight_max = 2};
-	const struct act_pod pods[] = {{"default", "p", "uid", "", true, true},
-				       {"default", "q", "uiq", "", true, false}};
+	const struct act_options options = {.pod_wait_ns = 9999 * NS_PER_SEC,
+					    .in_flight_max = 2,
+					    .hour_max = 9};
+	const struct act_pod pods[] = {{"default", "p", "uid", "", true},
+				       {"default", "q", "uiq", "", false}};
 	struct verify_plan_node of = {.name = "n", .uid = "u", .move_count = 2};
 	struct verify_move moves[] = {
 		{.namespace = "default", .name = "p", .uid = "uid", .from = "n"},
@@ -105,7 +110,7 @@ static void test_proof_expires(void **state)
 	struct act_node node = {.name = "n", .uid = "u", .pod_count = 2, .pods = pods};
 	const struct act_cluster cluster = {.node_count = 1, .nodes = &node};
 	struct act_input in = {.cluster = &cluster, .plan = &plan, .now_ns = BEGIN_NS};
-	struct act_drain d = {.node = (char *)"n", .uid = (char *)"u"};
+	struct act_drain d = {.node = (char *)"n", .uid = (char *)"u", .zone = (char *)""};
 	struct act_state s = {.drains = &d, .drain_count = 1};
 	struct act_output out = {0};
 	struct error why = {""};
@@ -113,7 +118,7 @@ static void test_proof_expires(void **state)
 	(void)state;
 	assert_true(act_drain_prove(&d, &plan, BEGIN_NS));
 	act_drain_follow(&d, &options, &in, &node, &why);
-	d.moves[1].refused_ns = 7;
+	d.moves[1].pod.refused_ns = 7;
 	in.now_ns += 600 * NS_PER_SEC + 1;
 	act_expire_proofs(&s, in.now_ns);
 	assert_true(d.proven);
@@ -125,7 +130,7 @@ static void test_proof_expires(void **state)
 	act_expire_proofs(&s, in.now_ns);
 	assert_false(d.proven);
 	assert_true(act_drain_prove(&d, &plan, in.now_ns));
-	assert_int_equal(d.moves[1].refused_ns, 7);
+	assert_int_equal(d.moves[1].pod.refused_ns, 7);
 	act_drain_evict(&s, &d, &options, &in, &node, &out);
 	assert_in_range(out.action_count, 1, 2);
 	act_drain_unprove(&d);
@@ -171,7 +176,7 @@ static int roll_back_of(struct lone *l, const struct act_node *node, int most, s
 static void test_pod_that_stays(void **state)
 {
 	static const enum act_result answers[] = {ACT_UNKNOWN, ACT_GONE, ACT_DONE, ACT_NOT_YET};
-	const struct act_pod pod = {"default", "p", "uid", "", true, false};
+	const struct act_pod pod = {"default", "p", "uid", "", false};
 	const struct act_node node = {.name = "n2",
 				      .uid = "u",
 				      .mark = {.phase = MARK_EVICTING, .plan = "p"},
@@ -189,6 +194,7 @@ static void test_pod_that_stays(void **state)
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
 		struct lone l = {.options = {.pod_wait_ns = 60 * NS_PER_SEC,
 					     .in_flight_max = 1,
+					     .hour_max = 9,
 					     .holder = "h"},
 				 .plan = {.proof = &proof, .refusal = ""},
 				 .answer = answers[i]};
@@ -218,7 +224,7 @@ static void test_phases_end(void **state)
 		{MARK_VERIFIED, 0, false, 62, "--after says could not be done within 2 minutes"},
 		{MARK_VERIFIED, 50, false, 62, "--after says could not be done within 2 minutes"},
 	};
-	const struct act_pod pod = {"default", "p", "uid", "", true, false};
+	const struct act_pod pod = {"default", "p", "uid", "", false};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -271,12 +277,6 @@ static void test_unreadable_annotation(void **state)
 	}
 }
 
-static bool undoes(void *ctx, const char *node)
-{
-	(void)ctx;
-	return strcmp(node, "n2") == 0;
-}
-
 /* A node that a person takes back is as it was; the others are drained. */
 static void test_undo(void **state)
 {
@@ -285,7 +285,8 @@ static void test_undo(void **state)
 				      .uid = "u",
 				      .mark = {.phase = MARK_DRAINED, .plan = "p"},
 				      .cordoned = true,
-				      .tainted = true};
+				      .tainted = true,
+				      .wants_undo = true};
 	const struct act_cluster cluster = {.node_count = 1, .nodes = &node};
 	const struct act_plan plan = {.refusal = ""};
 	struct act_output out = {0};
@@ -295,7 +296,6 @@ static void test_undo(void **state)
 	act_step(&s, &options,
 		 &(struct act_input){.cluster = &cluster,
 				     .plan = &plan,
-				     .wants_undo = undoes,
 				     .now_ns = BEGIN_NS,
 				     .wall_ns = BEGIN_NS},
 		 &out);
@@ -307,13 +307,138 @@ static void test_undo(void **state)
 	act_state_fini(&s);
 }
 
+/* --- rest after a drain ----------------------------------------------------------------------- */
+
+/* The node takes pods again, and the plan has it again. */
+static void test_rest(void **state)
+{
+	static const struct {
+		enum mark_phase phase;
+		bool asked;
+		int64_t age_s;
+		const char *says; /* "" : it is claimed */
+	} cases[] = {
+		{MARK_DRAINED, false, 24 * 3600 - 1,
+		 "node n is left alone: it was drained less than 24 hours ago: evenkeel act drain "
+		 "drains it again\n"},
+		{MARK_DRAINED, false, 24 * 3600, ""},
+		{MARK_DRAINED, true, 1, ""},
+		{MARK_ROLLED_BACK, true, 599,
+		 "node n is left alone: it was rolled back less than 10 minutes ago\n"},
+		{MARK_ROLLED_BACK, false, 600, ""},
+	};
+	static const struct act_options options = {.drain = true, .holder = "h"};
+	struct verify_plan_node of = {.name = "n", .uid = "u"};
+	const struct verify_plan offer = {.node_count = 1, .nodes = &of};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct act_node node = {
+			.name = "n",
+			.uid = "u",
+			.mark = {.phase = cases[i].phase, .plan = "p", .since_ns = BEGIN_NS},
+			.wants_drain = cases[i].asked,
+			.selected = true};
+		const struct act_cluster cluster = {.node_count = 1, .nodes = &node};
+		const struct act_plan plan = {.offer = &offer, .id = "q", .refusal = ""};
+		struct act_output out = {0};
+		struct act_state s = {0};
+		char *why;
+
+		act_step(&s, &options,
+			 &(struct act_input){.cluster = &cluster,
+					     .plan = &plan,
+					     .now_ns = BEGIN_NS,
+					     .wall_ns = BEGIN_NS + cases[i].age_s * NS_PER_SEC},
+			 &out);
+		assert_string_equal(out.narration.len ? out.narration.data : "", cases[i].says);
+		assert_int_equal(out.action_count, !*cases[i].says);
+		why = act_why_left(&s, "n");
+		assert_int_equal(why != NULL, *cases[i].says != 0);
+		if (why)
+			assert_non_null(strstr(cases[i].says, why));
+		free(why);
+		act_output_fini(&out);
+		act_state_fini(&s);
+	}
+}
+
+/* --- rates ------------------------------------------------------------------------------------ */
+
+/* Drains of one pod each in the zones, proven for any order; how many are evicted at once. */
+static size_t evicted_at_once(const char *const zones[2], size_t hour_max)
+{
+	const struct act_options options = {.pod_wait_ns = 60 * NS_PER_SEC,
+					    .in_flight_max = 9,
+					    .hour_max = hour_max};
+	static const struct act_pod pods[] = {{"default", "p0", "p0", "", false},
+					      {"default", "p1", "p1", "", false}};
+	struct verify_plan_node of[] = {{.name = "n0", .uid = "u0", .move_count = 1},
+					{.name = "n1", .uid = "u1", .move_count = 1}};
+	struct verify_move moves[] = {
+		{.namespace = "default", .name = "p0", .uid = "p0", .from = "n0"},
+		{.namespace = "default", .name = "p1", .uid = "p1", .from = "n1", .node = 1}};
+	const struct verify_plan proof = {
+		.node_count = 2, .nodes = of, .move_count = 2, .moves = moves};
+	const struct act_plan plan = {.proof = &proof, .any_order = true, .refusal = ""};
+	const struct act_node nodes[] = {
+		{.name = "n0", .uid = "u0", .pod_count = 1, .pods = &pods[0]},
+		{.name = "n1", .uid = "u1", .pod_count = 1, .pods = &pods[1]}};
+	const struct act_cluster cluster = {.node_count = 2, .nodes = nodes};
+	const struct act_input in = {.cluster = &cluster, .plan = &plan, .now_ns = BEGIN_NS};
+	struct act_drain drains[] = {
+		{.node = (char *)"n0", .uid = (char *)"u0", .zone = (char *)zones[0]},
+		{.node = (char *)"n1", .uid = (char *)"u1", .zone = (char *)zones[1]}};
+	struct act_state s = {.drains = drains, .drain_count = 2};
+	struct act_output out = {0};
+	size_t count;
+
+	for (size_t i = 0; i < 2; i++) {
+		assert_true(act_drain_prove(&drains[i], &plan, BEGIN_NS));
+		act_drain_evict(&s, &drains[i], &options, &in, &nodes[i], &out);
+	}
+	count = out.action_count;
+	for (size_t i = 0; i < 2; i++)
+		act_drain_unprove(&drains[i]);
+	act_output_fini(&out);
+	return count;
+}
+
+static void test_zones_and_hours(void **state)
+{
+	(void)state;
+	assert_int_equal(evicted_at_once((const char *const[]){"a", "a"}, 9), 2);
+	assert_int_equal(evicted_at_once((const char *const[]){"a", "b"}, 9), 1);
+	assert_int_equal(evicted_at_once((const char *const[]){"", ""}, 9), 2);
+	assert_int_equal(evicted_at_once((const char *const[]){"a", "a"}, 1), 1);
+}
+
+static void test_rate(void **state)
+{
+	struct act_rate r = {.count = 0};
+
+	(void)state;
+	act_rate_add(&r, 1);
+	act_rate_add(&r, 5);
+	assert_int_equal(act_rate_left(&r, 3, 10, 5), 1);
+	assert_int_equal(act_rate_left(&r, 1, 10, 5), 0);
+	assert_int_equal(act_rate_left(&r, 3, 10, 11), 2);
+	assert_int_equal(act_rate_left(&r, 3, 10, 15), 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pod_in_no_move), cmocka_unit_test(test_fewer_replicas),
-		cmocka_unit_test(test_proof_expires),  cmocka_unit_test(test_pod_that_stays),
-		cmocka_unit_test(test_phases_end),     cmocka_unit_test(test_unreadable_annotation),
+		cmocka_unit_test(test_pod_in_no_move),
+		cmocka_unit_test(test_fewer_replicas),
+		cmocka_unit_test(test_proof_expires),
+		cmocka_unit_test(test_pod_that_stays),
+		cmocka_unit_test(test_phases_end),
+		cmocka_unit_test(test_unreadable_annotation),
 		cmocka_unit_test(test_undo),
+		cmocka_unit_test(test_rest),
+		cmocka_unit_test(test_zones_and_hours),
+		cmocka_unit_test(test_rate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

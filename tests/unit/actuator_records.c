@@ -99,8 +99,6 @@ static void test_who_holds_it(void **state)
 	int64_t now_ns = 100 * NS_PER_SEC;
 
 	(void)state;
-	read_lease(&r, "", "", now_ns);
-	assert_int_equal(lease_decide(&r, "a", now_ns), LEASE_TAKE);
 	read_lease(&r, "a", "2020-01-01T00:00:00.000000Z", now_ns);
 	assert_int_equal(lease_decide(&r, "a", now_ns), LEASE_RENEW);
 	for (int i = 0; i <= 15; i++) {
@@ -111,6 +109,25 @@ static void test_who_holds_it(void **state)
 	read_lease(&r, "b", "2099-01-01T00:00:02.000000Z", now_ns);
 	assert_int_equal(lease_decide(&r, "a", now_ns + 15 * NS_PER_SEC), LEASE_WAIT);
 	assert_int_equal(lease_decide(&r, "a", now_ns + 16 * NS_PER_SEC), LEASE_TAKE);
+}
+
+/* A Lease that is deleted while "b" holds it comes back without a holder, for both. */
+static void test_a_lease_that_is_deleted(void **state)
+{
+	struct lease_record a = {.holder = ""}, b = {.holder = ""};
+	int64_t now_ns = 100 * NS_PER_SEC;
+
+	(void)state;
+	read_lease(&b, "b", "2026-01-01T00:00:00.000000Z", now_ns);
+	assert_int_equal(lease_decide(&b, "b", now_ns), LEASE_RENEW);
+	now_ns += NS_PER_SEC;
+	read_lease(&a, "", "", now_ns);
+	read_lease(&b, "", "", now_ns);
+	for (int i = 0; i <= 15; i++) {
+		assert_int_equal(lease_decide(&a, "a", now_ns + i * NS_PER_SEC), LEASE_WAIT);
+		assert_int_equal(lease_decide(&b, "b", now_ns + i * NS_PER_SEC), LEASE_WAIT);
+	}
+	assert_int_equal(lease_decide(&a, "a", now_ns + 16 * NS_PER_SEC), LEASE_TAKE);
 }
 
 /* An answer that is no Lease says nothing about its holder. */
@@ -185,6 +202,7 @@ int main(void)
 		cmocka_unit_test(test_unreadable_marks),
 		cmocka_unit_test(test_moves_of_a_mark),
 		cmocka_unit_test(test_who_holds_it),
+		cmocka_unit_test(test_a_lease_that_is_deleted),
 		cmocka_unit_test(test_answers_that_are_no_lease),
 		cmocka_unit_test(test_requests_of_the_lease),
 		cmocka_unit_test(test_pause),

@@ -132,6 +132,7 @@ static void begin(struct sim *s, uint64_t seed, bool faults)
 					  .after = (enum act_after)(seed % 3),
 					  .pod_wait_ns = 60 * NS_PER_SEC,
 					  .in_flight_max = 3,
+					  .hour_max = ACT_RATE_MOST,
 					  .holder = "holder"};
 	for (int i = 0; i < NODES; i++) {
 		struct sim_node *n = &s->nodes[i];
@@ -264,8 +265,8 @@ static void read_pods(const struct sim *s, struct reading *r, int node, struct a
 
 		if (p->there && p->node == node)
 			r->pods[node][to->pod_count++] =
-				(struct act_pod){namespace_of(p->owner),  p->name,  p->uid,
-						 r->owner_uids[p->owner], p->ready, p->ending};
+				(struct act_pod){namespace_of(p->owner), p->name, p->uid,
+						 r->owner_uids[p->owner], p->ending};
 	}
 }
 
@@ -365,7 +366,7 @@ static struct sim_node *node_of(struct sim *s, const char *name)
 	return NULL;
 }
 
-static enum act_result evict(struct sim *s, const struct act_move *m)
+static enum act_result evict(struct sim *s, const struct eviction *m)
 {
 	struct sim_pod *p = NULL;
 
@@ -418,7 +419,7 @@ static enum act_result carry_out(struct sim *s, const struct reading *r, const s
 	if (strikes(s, 3))
 		return a->kind == ACT_EVICT ? ACT_NOT_YET : ACT_GONE;
 	if (a->kind == ACT_EVICT) {
-		result = evict(s, a->move);
+		result = evict(s, a->pod);
 	} else if (a->kind == ACT_PATCH_NODE) {
 		result = patch(s, r, a);
 	} else {

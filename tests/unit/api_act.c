@@ -163,8 +163,11 @@ static void test_reports(void **state)
 		 "'name':'a','plan':'p','phase':'evicting','moved':3,'of':9,'message':'m','since':"
 		 "'2026-01-31T12:00:00Z'}],'destinations':[{'node':'b','cpuPromised':1.2,"
 		 "'cpuMeasured':null,'memoryPromised':5e9,'memoryMeasured':0,'cpuCap':1.5,"
-		 "'contention':0.02}]}",
+		 "'contention':0.02}],'rescues':[{'namespace':'shop','name':'web-1','node':'b',"
+		 "'evicted':1,'victims':2}]}",
 		 200, ""},
+		{"{'holder':'one','transitions':3,'rescues':[{'namespace':'shop','name':'web'}]}",
+		 400, "rescues[0].node"},
 		{"{'holder':'one'}", 400, "transitions"},
 		{"{'transitions':1}", 400, "holder"},
 		{"{'holder':'one','transitions':1.5}", 400, "transitions"},
@@ -198,6 +201,7 @@ static void test_reports(void **state)
 	assert_int_equal(api_fixture_get(&f, "/v1/act"), 200);
 	assert_string_equal(text("actuator.nodes.0.phase"), "evicting");
 	assert_true(number("actuator.destinations.0.memoryPromised") == 5e9);
+	assert_true(number("actuator.rescues.0.victims") == 2);
 	assert_true(number("reportedAgoSeconds") == 2.5);
 	assert_null(api_fixture_at(f.json, "actuator.requests"));
 }
@@ -229,7 +233,7 @@ static void test_wave_reports(void **state)
 	(void)state;
 	check_bodies("POST", "/v1/drain/history", bodies, sizeof(bodies) / sizeof(bodies[0]));
 	buf_add_str(&large, "{" WAVE ",'violations':['0'");
-	for (int i = 0; i < 200; i++)
+	for (int i = 0; i < 2000; i++)
 		buf_add_str(&large, ",'01234567890123456789012345678901234567'");
 	buf_add_str(&large, "]}");
 	assert_int_equal(send("POST", "/v1/drain/history", large.data), 413);
@@ -243,6 +247,11 @@ static void test_wave_reports(void **state)
 	assert_string_equal(text("items.1.text"),
 			    "wave p stopped; 0 of 0 nodes drained, 0 evictions, 0 refused");
 	assert_string_equal(text("items.0.reason"), "stopped");
+	/* That of the large report, too. */
+	assert_int_equal(counter_get(&f.ctx.counters->waves.ended[WAVE_STOPPED]), 3);
+	assert_int_equal(counter_get(&f.ctx.counters->waves.evictions), 7);
+	assert_int_equal(counter_get(&f.ctx.counters->waves.refused), 1);
+	assert_int_equal(counter_get(&f.ctx.counters->waves.rolled_back), 1);
 	assert_string_equal(text("items.0.report.violations.0"), "2 > 1");
 	assert_int_equal(api_fixture_get(&f, "/v1/drain/history?event=gone"), 200);
 	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items")), 0);
@@ -255,6 +264,35 @@ static void test_wave_reports(void **state)
 	free(rows.of);
 	assert_int_equal(api_fixture_get(&f, "/v1/drain/history?limit=1"), 200);
 	assert_true(number("items.0.report.nodes.0.seconds") == 3.5);
+}
+
+/* 300 nodes of some 60 bytes are kept, 3000 are left out. */
+static void test_large_wave_reports(void **state)
+{
+	static const int sizes[] = {300, 3000};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct buf body = BUF_INIT;
+		const cJSON *nodes;
+
+		buf_add_str(&body, "{" WAVE ",'evictions':4,'nodes':[");
+		for (int k = 0; k < sizes[i]; k++)
+			buf_printf(&body, "%s{'name':'node-%d','outcome':'drained','seconds':3}",
+				   k ? "," : "", k);
+		buf_add_str(&body, "]}");
+		assert_int_equal(send("POST", "/v1/drain/history", body.data), 200);
+		buf_fini(&body);
+		assert_int_equal(api_fixture_get(&f, "/v1/drain/history?limit=1"), 200);
+		nodes = api_fixture_at(f.json, "items.0.report.nodes");
+		assert_int_equal(cJSON_GetArraySize(nodes), i ? 0 : 300);
+		assert_true(number("items.0.report.evictions") == 4);
+		assert_string_equal(text("items.0.text"),
+				    i ? "wave p stopped; 3000 of 3000 nodes drained, 4 evictions, "
+					"0 refused; its nodes are left out"
+				      : "wave p stopped; 300 of 300 nodes drained, 4 evictions, "
+					"0 refused");
+	}
 }
 
 /* --- what becomes of requests */
@@ -430,6 +468,7 @@ int main(void)
 		TEST(test_a_request_names_100_nodes_at_most),
 		TEST(test_reports),
 		TEST(test_wave_reports),
+		TEST(test_large_wave_reports),
 		TEST(test_the_actuator_says_what_became_of_a_request),
 		TEST(test_an_answer_to_a_report_hands_requests_out),
 		TEST(test_a_request_that_nobody_takes_is_refused),

@@ -48,8 +48,9 @@ static void test_a_new_event(void **state)
 	struct object_event event = node;
 
 	(void)state;
-	event_writer_create(&event, "evenkeel.1", VIEW_FIXTURE_NOW_NS + 250000000, &path, &body);
-	expect_request(&path, "/api/v1/namespaces/default/events?fieldManager=evenkeel", &body,
+	event_writer_create(&event, "evenkeel", "evenkeel.1", VIEW_FIXTURE_NOW_NS + 250000000,
+			    &path, &body);
+	expect_request(&path, "/api/v1/namespaces/default/events", &body,
 		       "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{"
 		       "\"namespace\":\"default\",\"name\":\"evenkeel.1\"},\"involvedObject\":{"
 		       "\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n\",\"uid\":\"u1\"},"
@@ -60,10 +61,10 @@ static void test_a_new_event(void **state)
 	event.namespace = "shop";
 	event.warning = true;
 	event.uid = "";
-	event_writer_create(&event, "e", VIEW_FIXTURE_NOW_NS, &path, &body);
+	event_writer_create(&event, "evenkeel", "e", VIEW_FIXTURE_NOW_NS, &path, &body);
 	assert_non_null(strstr(body.data, "\"namespace\":\"shop\",\"name\":\"n\"},\"type\":"
 					  "\"Warning\""));
-	assert_string_equal(path.data, "/api/v1/namespaces/shop/events?fieldManager=evenkeel");
+	assert_string_equal(path.data, "/api/v1/namespaces/shop/events");
 	buf_fini(&path);
 	buf_fini(&body);
 }
@@ -79,7 +80,7 @@ static void test_a_long_note_is_cut(void **state)
 	for (size_t i = 0; i < 4000; i += 2)
 		memcpy(note + i, "\xC3\xA4", 3);
 	event.note = note + 1;
-	event_writer_create(&event, "e", VIEW_FIXTURE_NOW_NS, &path, &body);
+	event_writer_create(&event, "evenkeel", "e", VIEW_FIXTURE_NOW_NS, &path, &body);
 	assert_true(body.len > 1000 && body.len < 1024 + 400);
 	buf_fini(&path);
 	buf_fini(&body);
@@ -91,8 +92,8 @@ static void test_a_repetition(void **state)
 
 	(void)state;
 	event_writer_repeat(&node, "evenkeel.1", 3, VIEW_FIXTURE_NOW_NS, &path, &body);
-	expect_request(&path, "/api/v1/namespaces/default/events/evenkeel.1?fieldManager=evenkeel",
-		       &body, "{\"lastTimestamp\":\"2026-01-31T12:00:00Z\",\"count\":3}");
+	expect_request(&path, "/api/v1/namespaces/default/events/evenkeel.1", &body,
+		       "{\"lastTimestamp\":\"2026-01-31T12:00:00Z\",\"count\":3}");
 }
 
 /* --- limits ----------------------------------------------------------------------------------- */

@@ -3,9 +3,6 @@
  * once a second: object_events_offer() --> event_limits_admit() --> POST an Event
  *                                                               \-> PATCH count of an earlier one
  *
- * Events are those of v1: before Kubernetes 1.22 events.k8s.io/v1 has those of nodes in kube-system
- * only, where nobody looks for them.
- *
  * An event of the same object, reason and note as the last one of that object and reason is its
  * repetition; if the API server has forgotten that one (404), it is a new event.
  *
@@ -23,14 +20,11 @@
 #include "aggregator/edge/kube/kube_writer.h"
 #include "aggregator/edge/kube/status_writer.h"
 #include "shared/clock.h"
-#include "shared/jsonw.h"
 #include "shared/log.h"
 #include "shared/mem.h"
 
 #define EVERY_NS NS_PER_SEC
 #define REST_NS	 (60 * NS_PER_SEC)
-
-enum { NOTE_MAX = 1000 }; /* as the API of events.k8s.io takes them */
 
 struct event_writer {
 	struct kube_writer writer;
@@ -46,78 +40,6 @@ struct event_writer {
 	bool failing; /* logged */
 };
 
-/* --- requests --------------------------------------------------------------------------------- */
-
-/* Events about objects without a namespace are in "default". */
-static const char *namespace_of(const struct object_event *event)
-{
-	return *event->namespace ? event->namespace : "default";
-}
-
-static void add_path(const struct object_event *event, const char *name, struct buf *path)
-{
-	buf_printf(path, "/api/v1/namespaces/%s/events%s%s?fieldManager=evenkeel",
-		   namespace_of(event), *name ? "/" : "", name);
-}
-
-/* To the second, as the API keeps it. */
-static void write_time(struct jsonw *w, const char *key, int64_t unix_ns)
-{
-	jsonw_key_time(w, key, unix_ns - unix_ns % NS_PER_SEC);
-}
-
-static void write_object(struct jsonw *w, const struct object_event *event)
-{
-	jsonw_key_object(w, "involvedObject");
-	jsonw_key_string(w, "apiVersion", event->api_version);
-	jsonw_key_string(w, "kind", event->kind);
-	jsonw_key_text(w, "namespace", event->namespace);
-	jsonw_key_string(w, "name", event->name);
-	jsonw_key_text(w, "uid", event->uid);
-	jsonw_object_close(w);
-}
-
-void event_writer_create(const struct object_event *event, const char *name, int64_t now_ns,
-			 struct buf *path, struct buf *body)
-{
-	struct jsonw w;
-
-	add_path(event, "", path);
-	jsonw_init(&w, body);
-	jsonw_object_open(&w);
-	jsonw_key_string(&w, "apiVersion", "v1");
-	jsonw_key_string(&w, "kind", "Event");
-	jsonw_key_object(&w, "metadata");
-	jsonw_key_string(&w, "namespace", namespace_of(event));
-	jsonw_key_string(&w, "name", name);
-	jsonw_object_close(&w);
-	write_object(&w, event);
-	jsonw_key_string(&w, "type", event->warning ? "Warning" : "Normal");
-	jsonw_key_string(&w, "reason", event->reason);
-	jsonw_key(&w, "message");
-	jsonw_text(&w, event->note, strnlen(event->note, NOTE_MAX));
-	write_time(&w, "firstTimestamp", now_ns);
-	write_time(&w, "lastTimestamp", now_ns);
-	jsonw_key_int(&w, "count", 1);
-	jsonw_key_object(&w, "source");
-	jsonw_key_string(&w, "component", "evenkeel");
-	jsonw_object_close(&w);
-	jsonw_object_close(&w);
-}
-
-void event_writer_repeat(const struct object_event *event, const char *name, unsigned int count,
-			 int64_t now_ns, struct buf *path, struct buf *body)
-{
-	struct jsonw w;
-
-	add_path(event, name, path);
-	jsonw_init(&w, body);
-	jsonw_object_open(&w);
-	write_time(&w, "lastTimestamp", now_ns);
-	jsonw_key_int(&w, "count", count);
-	jsonw_object_close(&w);
-}
-
 /* --- the thread ------------------------------------------------------------------------------- */
 
 /* Two events never have one name, whatever becomes of the clock. */
@@ -127,35 +49,39 @@ static void make_name(struct event_writer *w, int64_t now_ns, char name[EVENT_NA
 	snprintf(name, EVENT_NAME_LEN, "evenkeel.%" PRIx64, (uint64_t)w->named_ns);
 }
 
+static long send_to(struct event_writer *w, enum kube_method method, struct buf *path,
+		    struct buf *body)
+{
+	long status;
+
+	buf_add_str(path, "?fieldManager=evenkeel");
+	status = kube_writer_send(&w->writer, method, path->data, body);
+	buf_fini(path);
+	buf_fini(body);
+	return status;
+}
+
 /* 404: there is none to repeat. */
 static long repeat(struct event_writer *w, const struct object_event *event,
 		   const struct event_entry *e, int64_t now_ns)
 {
 	struct buf path = BUF_INIT, body = BUF_INIT;
-	long status = 404;
 
-	if (e->name[0]) {
-		event_writer_repeat(event, e->name, e->count + 1, now_ns, &path, &body);
-		status = kube_writer_send(&w->writer, KUBE_MERGE, path.data, &body);
-	}
-	buf_fini(&path);
-	buf_fini(&body);
-	return status;
+	if (!e->name[0])
+		return 404;
+	event_writer_repeat(event, e->name, e->count + 1, now_ns, &path, &body);
+	return send_to(w, KUBE_MERGE, &path, &body);
 }
 
 static long create(struct event_writer *w, const struct object_event *event, struct event_entry *e,
 		   int64_t now_ns)
 {
 	struct buf path = BUF_INIT, body = BUF_INIT;
-	long status;
 
 	make_name(w, now_ns, e->name);
 	e->count = 0;
-	event_writer_create(event, e->name, now_ns, &path, &body);
-	status = kube_writer_send(&w->writer, KUBE_POST, path.data, &body);
-	buf_fini(&path);
-	buf_fini(&body);
-	return status;
+	event_writer_create(event, "evenkeel", e->name, now_ns, &path, &body);
+	return send_to(w, KUBE_POST, &path, &body);
 }
 
 static void note_failure(struct event_writer *w, long status)

@@ -20,12 +20,14 @@ int event_writer_start(struct event_writer **w, const struct kube_config *config
 /* Cuts a running request. NULL is allowed. */
 void event_writer_stop(struct event_writer *w);
 
+/* --- event_body.c ----------------------------------------------------------------------------- */
+
 /*
- * Requests, exported for tests: a new event of that name at that Unix time; and its repetition, of
- * which there are so many with the first.
+ * Append the requests, to be sent with a field manager: a new event of that name at that Unix time, by that component; and its
+ * repetition, of which there are so many with the first.
  */
-void event_writer_create(const struct object_event *event, const char *name, int64_t now_ns,
-			 struct buf *path, struct buf *body);
+void event_writer_create(const struct object_event *event, const char *component, const char *name,
+			 int64_t now_ns, struct buf *path, struct buf *body);
 void event_writer_repeat(const struct object_event *event, const char *name, unsigned int count,
 			 int64_t now_ns, struct buf *path, struct buf *body);
 
