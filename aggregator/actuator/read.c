@@ -69,8 +69,7 @@ static void read_node(struct edge *e, const cJSON *node, struct act_node *out)
 		.name = document_text_or(node, "metadata.name", ""),
 		.uid = document_text_or(node, "metadata.uid", ""),
 		.foreign = foreign(e, node),
-		.zone = cJSON_GetStringValue(
-			member(node, "metadata.labels", "topology.kubernetes.io/zone")),
+		.zone = document_label(node, "topology.kubernetes.io/zone"),
 		.selected = is_selected(e, node),
 		.cordoned = document_is_true(node, "spec.unschedulable"),
 		.tainted = has_taint(node, MARK_TAINT),
