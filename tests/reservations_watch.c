@@ -37,7 +37,7 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
 
 void reservations_watch(const struct reservations *l, int64_t (*clock_ns)(void))
 {
-	watch.lock = &l->lock;
+	watch.lock = l ? &l->lock : NULL;
 	watch.clock_ns = clock_ns;
 	watch.longest_ns = 0;
 }
