@@ -426,10 +426,12 @@ void drain_pod_judge(const struct drain_context *c, const struct kube_pod *pod,
 		     struct drain_status *out, struct error *why)
 {
 	struct drain_judge j = {0};
+	size_t count;
+	const struct drain_rule *all = drain_rules(&count);
 
 	error_set(why, "%s", "");
 	if (!ask_rules(c, c->first, c->first_count, pod, &j, why))
-		ask_rules(c, rules, sizeof(rules) / sizeof(rules[0]), pod, &j, why);
+		ask_rules(c, all, count, pod, &j, why);
 	*out = j.verdict;
 }
 
