@@ -325,7 +325,7 @@ static void examine_clocks(struct doctor *d, const cJSON *status)
 	units_age(fabs(skew), text);
 	names = list_names(document_at(status, "clock.nodes"), flagged);
 	doctor_add(d, DOCTOR_WARN, "clocks",
-		   "Their times are corrected here; set their clocks right (NTP) all the same.",
+		   "Their times are corrected here; set their clocks right (NTP) anyway.",
 		   "%.0f node%s off by more than 30s: %s; the first is %s %s", flagged,
 		   plural(flagged), names, text, skew < 0 ? "behind" : "ahead");
 	free(names);

@@ -67,8 +67,7 @@ void metrics_write_ingest(struct buf *out, const struct ingest_counters *c)
 		{"evenkeel_ingest_connections", NULL, "Connections of agents that are open.",
 		 COUNT(c->connections)},
 		{"evenkeel_ingest_refused_total", NULL,
-		 "Connections of agents that were turned away for want of room.",
-		 COUNT(c->refused)},
+		 "Connections of agents that were refused at a limit.", COUNT(c->refused)},
 	};
 
 	METRICS_WRITE(out, samples);

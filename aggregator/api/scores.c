@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /v1/scores: what each node is worth for a pod now, by which plugins, from which numbers. The
+ * POST /v1/scores: the score of each node for a pod now, with its plugins and numbers. The
  * answer lists the nodes by name; its score is the blend of the plugins' scores.
  *
  *   {"apiVersion","kind":"ScoreList","time"[,"expected":{"cpuMillicores","highCpuMillicores","memoryBytes","source"}][,"warnings":[TEXT,..]],"items":[{"node","score","plugins":[{"name","variant","score","rung"

@@ -300,7 +300,7 @@ static int confirm(struct cli *cli)
 		return CLI_OK;
 	if (!isatty(STDIN_FILENO) || !cli->terminal)
 		return cli_fail(&cli->reason, CLI_USAGE,
-				"nobody can be asked here: give --yes to drain, or --dry-run");
+				"the question needs a terminal: give --yes to drain, or --dry-run");
 	buf_add_str(&cli->out, "Evict the pods of");
 	for (size_t i = 1; i < cli->operand_count; i++)
 		buf_printf(&cli->out, "%s %s", i > 1 ? "," : "", cli->operands[i]);

@@ -67,7 +67,7 @@ static void test_who_is_let_in(void **state)
 		const char *says;
 	} cases[] = {
 		{{.path = "/v1/nodes"}, 401, "send a bearer token, or a client certificate"},
-		{{.path = "/v1/nodes", .token = UNKNOWN_TOKEN}, 401, "nobody here knows the token"},
+		{{.path = "/v1/nodes", .token = UNKNOWN_TOKEN}, 401, "the token is not known"},
 		{{.path = "/v1/nodes", .token = ACCESS_TOKEN}, 200, "NodeList"},
 		{{.path = "/v1/nodes", .authorization = "bearer   " ACCESS_TOKEN " "},
 		 200,
@@ -569,7 +569,8 @@ static void test_who_may_act(void **state)
 	} cases[] = {
 		{NOBODY, "POST", "/v1/act/requests", PAUSE, 401, "send a bearer token"},
 		{READER, "POST", "/v1/act/requests", PAUSE, 403, "does not end in \\\",act"},
-		{HOLDER, "POST", "/v1/act/requests", PAUSE, 403, "certificate lets nobody ask"},
+		{HOLDER, "POST", "/v1/act/requests", PAUSE, 403,
+		 "certificate gives no right to act"},
 		{ACTOR, "POST", "/v1/act/requests", PAUSE, 202, "\"state\":\"waiting\""},
 		{REVIEWED, "POST", "/v1/act/requests", PAUSE, 202, ""},
 		{REVIEWED, "POST", "/v1/act/requests", PAUSE, 202, ""}, /* the verdict is cached */
@@ -638,7 +639,7 @@ static void test_reviews(void **state)
 	client.path = "/v1/pods";
 	client.token = UNKNOWN_TOKEN;
 	for (int i = 0; i < 3; i++)
-		expect(s, &client, 401, "nobody here knows the token");
+		expect(s, &client, 401, "the token is not known");
 	assert_int_equal(atomic_load(&k.asked), 4);
 	client.token = ACCESS_TOKEN;
 	expect(s, &client, 200, "PodList");

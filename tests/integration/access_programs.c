@@ -180,7 +180,7 @@ static void test_who_gets_an_answer(void **state)
 		  w->wrong_token},
 		 1,
 		 NULL,
-		 "nobody here knows the token; is the token still good"},
+		 "the token is not known; is the token still good"},
 		{{"nodes", "--server", w->server},
 		 1,
 		 NULL,

@@ -134,7 +134,7 @@ static void test_roles_decide(void **state)
 {
 	(void)state;
 	expect("/v1/nodes", NULL, NULL, 401, "send a bearer token");
-	expect("/v1/nodes", NULL, "wrong-token-0123456789", 401, "nobody here knows the token");
+	expect("/v1/nodes", NULL, "wrong-token-0123456789", 401, "the token is not known");
 	expect("/v1/nodes", NULL, reader, 200, "NodeList");
 	expect("/v1/nodes?limit=1", NULL, reader, 200, "NodeList");
 	expect("/metrics", NULL, reader, 200, "evenkeel_http_token_reviews_total");
@@ -153,7 +153,7 @@ static void test_roles_decide(void **state)
 static void test_audience(void **state)
 {
 	(void)state;
-	expect("/v1/nodes", NULL, elsewhere, 401, "nobody here knows the token");
+	expect("/v1/nodes", NULL, elsewhere, 401, "the token is not known");
 }
 
 static bool is_let_in(void *token)

@@ -132,7 +132,7 @@ static enum auth_verdict refuse_stranger(struct auth *auth, const struct auth_re
 {
 	if (kind == BEARER_TOKEN)
 		return refuse(auth, r, ACCESS_REFUSAL_UNKNOWN_TOKEN, FAIL_UNAUTHORIZED,
-			      "nobody here knows the token");
+			      "the token is not known");
 	if (rq->certificate == AUTH_CERTIFICATE_BAD)
 		return refuse(auth, r, ACCESS_REFUSAL_BAD_CERTIFICATE, FAIL_UNAUTHORIZED,
 			      "the client certificate %s", rq->certificate_fault);
@@ -388,8 +388,8 @@ enum auth_verdict auth_check(struct auth *auth, const struct auth_request *rq,
 		if (kind == BEARER_NONE)
 			return refuse_act(
 				auth, refusal,
-				"a client certificate lets nobody ask the actuator: send a "
-				"bearer token that may");
+				"a client certificate gives no right to act: send a bearer token "
+				"that has it");
 	}
 	if (kind != BEARER_TOKEN)
 		return refuse_stranger(auth, rq, kind, refusal);

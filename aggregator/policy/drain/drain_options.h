@@ -76,7 +76,7 @@ void drain_options_upstream(struct drain_options *o);
 	X(UNEXPECTED, "UnexpectedError", "make the named field readable")                                                           \
 	X(NO_NODE_INFO, "NoNodeInfo", "the Kubernetes API knows the node")                                                          \
 	/* of pods, upstream's */                                                                                                   \
-	X(CONTROLLER_NOT_FOUND, "ControllerNotFound", "delete the pod by hand: its owner is gone, and nobody would make it anew")   \
+	X(CONTROLLER_NOT_FOUND, "ControllerNotFound", "delete the pod by hand: its owner is gone and will not replace it")   \
 	X(MIN_REPLICAS, "MinReplicasReached", "give the owner more replicas")                                                       \
 	X(NOT_REPLICATED, "NotReplicated", "delete the pod by hand, or annotate it cluster-autoscaler.kubernetes.io/safe-to-evict=true") \
 	X(LOCAL_STORAGE, "LocalStorageRequested", "name the volumes in the pod's annotation cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes") \

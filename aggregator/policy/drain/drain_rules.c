@@ -305,8 +305,8 @@ static void ask_not_safe_to_evict(const struct drain_context *c, const struct ku
 		   strcmp(word, "on-completion") != 0) {
 		block(out, DRAIN_NOT_SAFE_TO_EVICT);
 		error_set(why,
-			  "nobody knows what its annotation " ANNOTATION(
-				  "safe-to-evict") "=%.40s means",
+			  "its annotation " ANNOTATION(
+				  "safe-to-evict") "=%.40s has no known meaning",
 			  word);
 	} else if (is_corrected(c) && must_not_be_disrupted(pod)) {
 		block(out, DRAIN_NOT_SAFE_TO_EVICT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Score plugins: what a node is worth for a pod, 0..100, and why. Pure and deterministic. */
+/* Score plugins: the score of a node for a pod, 0 to 100, with its terms. Pure and deterministic. */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_SCORE_H
 #define EVENKEEL_AGGREGATOR_POLICY_SCORE_SCORE_H
 
