@@ -150,6 +150,7 @@ bool manifests_may_change(const cJSON *role, const char *verbs, const char *reso
 		"evenkeel-actuator: get patch : leases : evenkeel-actuator ",
 		"evenkeel-actuator: create : leases : ",
 		"evenkeel-actuator-events: create : events : ",
+		"evenkeel-actuator-reclaim: create : events : ",
 		("evenkeel-actuator-slack: get list create patch delete : deployments podtemplates "
 		 "capacitybuffers : "),
 		"evenkeel-actuator-slack: create patch : namespaces : evenkeel ",

@@ -111,7 +111,7 @@ void columns_print_list(struct cli *cli, const cJSON *doc, const char *list, con
 	double place = 0;
 
 	for (row.item = document_first(doc, list); row.item; row.item = row.item->next)
-		columns_add_row(&row, document_text_or(row.item, name, "-"), -place++, columns,
+		columns_add_row(&row, document_text_or(row.item, name, ""), -place++, columns,
 				fields);
 	columns_hide(cli, row.table, columns);
 	if (kind)

@@ -71,8 +71,8 @@ void columns_print(struct cli *cli, struct table *t, const char *kind);
 /* A table beside another, behind an empty line: its rows in their order, and all of them. */
 void columns_print_part(struct cli *cli, struct table *t);
 /*
- * A table of the items of a list in the answer, in their order. name is the member that names a row.
- * kind as for columns_print(); NULL: it stands beside another.
+ * A table of the items of a list in the answer, in their order. name is the member that names a row;
+ * -o name leaves out rows without it. kind as for columns_print(); NULL: it stands beside another.
  */
 void columns_print_list(struct cli *cli, const cJSON *doc, const char *list, const char *name,
 			const struct column *columns, const struct csv_field *fields,
