@@ -551,6 +551,9 @@ void preempt_search(struct preempt_run *r, struct preempt_set *out)
 		several_init(&s, r, out);
 		if (s.quotas_can_allow && !preempt_run_quotas_allow(r))
 			search_room(&s);
+		/* search_several() has all trials, however many search_room() used. */
+		s.scans = SCANS;
+		s.filter_nodes = FILTER_NODES;
 		if (out->at == PLACE_NONE)
 			search_several(&s);
 		free(s.all);
