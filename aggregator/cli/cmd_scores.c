@@ -317,8 +317,7 @@ const struct command command_scores = {
 	.usage = "[NODE..]",
 	.summary = "Show the score of each node for a pod, and its terms",
 	.details = "Scores nodes for a pod from 0 to 100, best first, by each plugin and blended. "
-		   "Columns by plugin:" HEADINGS
-		   ". Arguments look like --plugin "
+		   "Columns by plugin:" HEADINGS ". Arguments look like --plugin "
 		   "TargetLoadPacking:targetUtilization=50,defaultRequestsMultiplier=2, with a dot "
 		   "for what is nested (defaultRequests.cpu=500m), or like --plugin "
 		   "'NodeResourcesAllocatable:{mode: Most, resources: [{name: cpu, weight: 1}]}'. "
