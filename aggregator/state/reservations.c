@@ -575,7 +575,6 @@ bool reservations_remember(struct reservations *l, const char *uid)
 
 void reservations_forget(struct reservations *l, const char *uid)
 {
-
 	pthread_mutex_lock(&l->lock);
 	uid_set_remove(&l->placed, uid);
 	pthread_mutex_unlock(&l->lock);
@@ -679,7 +678,6 @@ struct reservations_copy *reservations_take(struct reservations *l, int64_t now_
 
 void reservations_read_counters(struct reservations *l, struct reservations_counters *out)
 {
-
 	pthread_mutex_lock(&l->lock);
 	*out = l->counters;
 	pthread_mutex_unlock(&l->lock);
