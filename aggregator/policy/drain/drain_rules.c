@@ -425,11 +425,13 @@ static bool ask_rules(const struct drain_context *c, const struct drain_rule *of
 void drain_pod_judge(const struct drain_context *c, const struct kube_pod *pod,
 		     struct drain_status *out, struct error *why)
 {
+	size_t count;
+	const struct drain_rule *of = drain_rules(&count);
 	struct drain_judge j = {0};
 
 	error_set(why, "%s", "");
 	if (!ask_rules(c, c->first, c->first_count, pod, &j, why))
-		ask_rules(c, rules, sizeof(rules) / sizeof(rules[0]), pod, &j, why);
+		ask_rules(c, of, count, pod, &j, why);
 	*out = j.verdict;
 }
 
