@@ -156,13 +156,6 @@ static void match_bucket(const struct drain_pdbs *p, const struct label *label, 
 	}
 }
 
-static int compare_numbers(const void *left, const void *right)
-{
-	const uint32_t *a = left, *b = right;
-
-	return (*a > *b) - (*a < *b);
-}
-
 static struct match *new_match(const struct drain_pdbs *p, const struct kube_pod *pod)
 {
 	const struct labels *labels = &pod->template->labels;
@@ -174,7 +167,7 @@ static struct match *new_match(const struct drain_pdbs *p, const struct kube_pod
 	for (size_t i = 0; i < labels->count; i++)
 		match_bucket(p, &labels->of[i], m);
 	if (m->count)
-		qsort(m->which, m->count, sizeof(*m->which), compare_numbers);
+		qsort(m->which, m->count, sizeof(*m->which), array_compare_uint32);
 	return m;
 }
 

@@ -161,13 +161,6 @@ static bool exact(struct attempt *a)
 
 /* --- minimal */
 
-static int by_number(const void *left, const void *right)
-{
-	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-
-	return COMPARE(a, b);
-}
-
 /*
  * Puts back the i-th, or if its group fell, all members but `kept` from the i-th on. Returns how
  * many before the i-th are still taken.
@@ -267,7 +260,7 @@ static bool keep_spare(struct attempt *a)
 static void settle(struct attempt *a, struct preempt_set *out)
 {
 	if (a->taken) {
-		qsort(a->taken, a->taken_count, sizeof(*a->taken), by_number);
+		qsort(a->taken, a->taken_count, sizeof(*a->taken), array_compare_uint32);
 		while (walk_back(a) || keep_spare(a))
 			;
 	}
