@@ -61,10 +61,14 @@ static int64_t allowed_by(const struct kube_pdb *b)
 	return allowed < 0 ? 0 : allowed;
 }
 
-/* label NULL: of budgets that require none. */
+/*
+ * label NULL: of budgets that require none. With the length, two labels of a pod never have one
+ * bucket, whatever characters a snapshot has in them.
+ */
 static char *bucket_key(const char *namespace, const struct label *label)
 {
-	return label ? mem_printf("%s/%s=%s", namespace, label->key, label->value)
+	return label ? mem_printf("%s/%zu:%s=%s", namespace, strlen(label->key), label->key,
+				  label->value)
 		     : mem_strdup(namespace);
 }
 
