@@ -25,7 +25,7 @@ size_t array_find_name(const void *array, size_t count, size_t size, const char 
 bool array_has_text(const char *const *texts, const char *text);
 /* For qsort() of int64_t. */
 int array_compare_int64(const void *a, const void *b);
-/* For array_lower_bound() in structures that begin with a uint32_t, as the key is. */
+/* For qsort() of uint32_t, and array_lower_bound() in structures that begin with one. */
 int array_compare_uint32(const void *a, const void *b);
 /* For qsort() of char *, and array_lower_bound() in structures that begin with one. */
 int array_compare_text(const void *a, const void *b);

@@ -354,7 +354,9 @@ void act_reclaim_result(struct reclaim_state *s, const struct reclaim_action *a,
 
 	if (!a->claims) {
 		eviction_answer(&r->victims[a->victim].pod, result, answer, now_ns);
-		r->failure = r->victims[a->victim].pod.failure;
+		/* Not by the others: one that cannot be evicted ends the rescue. */
+		if (result == ACT_NEVER)
+			r->failure = r->victims[a->victim].pod.failure;
 		r->evicted += result == ACT_DONE;
 		if (result == ACT_DONE || result == ACT_GONE)
 			r->since_ns = now_ns;

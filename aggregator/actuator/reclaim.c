@@ -5,7 +5,8 @@
  * serve by its own preemption: pods with a nominated node, or unschedulable for less than RIPE_S.
  * Each step reads the pods of rescues one by one; a pod that cannot be read counts as unchanged.
  *
- * A pod whose room is claimed, and each victim, get an Event. A dry run claims nothing, since a claim keeps other pods off the room.
+ * A pod whose room is claimed, and each victim, get an Event. A dry run claims nothing, since a claim
+ * keeps other pods off the room.
  */
 #include "aggregator/actuator/reclaim.h"
 

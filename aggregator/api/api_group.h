@@ -6,7 +6,6 @@
 #ifndef EVENKEEL_AGGREGATOR_API_API_GROUP_H
 #define EVENKEEL_AGGREGATOR_API_API_GROUP_H
 
-
 #include "aggregator/api/access_review.h"
 #include "aggregator/api/route.h"
 

@@ -16,8 +16,9 @@
  *   reason  code, as in /v1/drain; of a waveReport its outcome
  *   report  of a waveReport, as it was posted
  *
- * POST /v1/drain/history: such a report. Its row has the text, a line break, and the report in JSON; a
- * report of more than REPORT_MOST bytes is kept without its nodes, which the text says. The answer is {"apiVersion","kind":"WaveReport","time","text"}.
+ * POST /v1/drain/history: such a report. Its row has the text, a line break, and the report in JSON.
+ * A report of more than REPORT_MOST bytes is kept without its nodes, which the text says. The answer
+ * is {"apiVersion","kind":"WaveReport","time","text"}.
  *
  * At most 10,000 are kept, with --state-dir over restarts as well, and limit (500, at most all) of
  * them are told. A node without any is no error: it may be gone, or nothing about it changed. Over

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan of drains in JSON; the shapes are told in drain.c. */
+/* The plan of drains in JSON. drain.c writes it, and its top has the shapes. */
 #ifndef EVENKEEL_AGGREGATOR_API_DRAIN_JSON_H
 #define EVENKEEL_AGGREGATOR_API_DRAIN_JSON_H
 

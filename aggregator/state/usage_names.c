@@ -36,7 +36,7 @@ void usage_ref_drop_news(struct usage_ref *r)
 	r->news = NULL;
 }
 
-/* --- whole names ------------------------------------------------------------------------------ */
+/* --- names ------------------------------------------------------------------------------------ */
 
 static void point_to_news(struct usage_ref *r)
 {

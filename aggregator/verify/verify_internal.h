@@ -152,7 +152,7 @@ bool verify_selects(const cJSON *selector, const cJSON *object);
 /* {nodeSelectorTerms} on labels and name of a node; absent: every node. name NULL: no name matches. */
 bool verify_node_selector(const cJSON *selector, const cJSON *node, const char *name);
 
-/* --- verify_place.c, verify_volumes.c, verify_use.c: invariants of a move */
+/* --- verify_place.c, verify_use.c: invariants of a move */
 
 /* Whether the invariant holds, from destination to judged; true for others. */
 bool verify_filter(enum verify_invariant i, const struct verify_question *q);

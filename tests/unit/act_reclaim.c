@@ -36,6 +36,7 @@ static struct {
 	/* How the API answers. */
 	enum act_result claim, evict;
 	const char *answer;
+	const char *never; /* name of a victim that cannot be evicted; NULL: none */
 	int claims, evictions;
 } w;
 
@@ -110,14 +111,16 @@ static struct reclaim_seen *see(const char *uid)
 static void carry_out(const struct reclaim_action *a)
 {
 	const struct reclaim_rescue *r = &w.state.rescues.of[a->rescue];
+	const struct eviction *v = a->claims ? NULL : &r->victims[a->victim].pod;
+	bool never = v && w.never && strcmp(v->name, w.never) == 0;
+	enum act_result result = a->claims ? w.claim : never ? ACT_NEVER : w.evict;
 
-	buf_printf(&w.told, "%s %s\n", a->claims ? "claim" : "evict",
-		   a->claims ? r->name : r->victims[a->victim].pod.name);
+	buf_printf(&w.told, "%s %s\n", a->claims ? "claim" : "evict", v ? v->name : r->name);
 	w.claims += a->claims;
 	w.evictions += !a->claims;
-	if (!a->claims && w.evict == ACT_DONE)
-		see(r->victims[a->victim].pod.uid)->ending = true;
-	act_reclaim_result(&w.state, a, a->claims ? w.claim : w.evict, w.answer, w.input.now_ns);
+	if (v && result == ACT_DONE)
+		see(v->uid)->ending = true;
+	act_reclaim_result(&w.state, a, result, w.answer, w.input.now_ns);
 }
 
 static void step(int seconds)
@@ -320,6 +323,19 @@ static void test_what_cannot_be_evicted_is_given_up(void **state)
 	buf_clear(&w.told);
 	step(1);
 	expect("pod b/b1 is given up: pod a/a1 cannot be evicted: two budgets\n");
+}
+
+static void test_a_victim_evicted_later_does_not_hide_one_that_cannot_be(void **state)
+{
+	(void)state;
+	offer("b1", 0, 2);
+	w.never = "a0";
+	w.answer = "two budgets";
+	step(0);
+	step(1);
+	buf_clear(&w.told);
+	step(1);
+	expect("pod b/b1 is given up: pod a/a0 cannot be evicted: two budgets\n");
 }
 
 /* Its grace is waited for, and then the wait. */
@@ -567,6 +583,7 @@ int main(void)
 		T(test_budgets_are_waited_for),
 		T(test_a_budget_that_allows_later_is_used),
 		T(test_what_cannot_be_evicted_is_given_up),
+		T(test_a_victim_evicted_later_does_not_hide_one_that_cannot_be),
 		T(test_a_victim_that_does_not_end),
 		T(test_a_pod_that_is_not_bound),
 		T(test_a_pod_that_is_gone_costs_nobody),

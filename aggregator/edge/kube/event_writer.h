@@ -23,8 +23,9 @@ void event_writer_stop(struct event_writer *w);
 /* --- event_body.c ----------------------------------------------------------------------------- */
 
 /*
- * Append the requests, to be sent with a field manager: a new event of that name at that Unix time, by that component; and its
- * repetition, of which there are so many with the first.
+ * Append path and body of a request; the caller adds the field manager to the path. The first writes
+ * a new event of that name and component at that Unix time; the second writes that the event
+ * happened again, `count` times with the first.
  */
 void event_writer_create(const struct object_event *event, const char *component, const char *name,
 			 int64_t now_ns, struct buf *path, struct buf *body);

@@ -61,10 +61,14 @@ static int64_t allowed_by(const struct kube_pdb *b)
 	return allowed < 0 ? 0 : allowed;
 }
 
-/* label NULL: of budgets that require none. */
+/*
+ * label NULL: of budgets that require none. With the length, two labels of a pod never have one
+ * bucket, whatever characters a snapshot has in them.
+ */
 static char *bucket_key(const char *namespace, const struct label *label)
 {
-	return label ? mem_printf("%s/%s=%s", namespace, label->key, label->value)
+	return label ? mem_printf("%s/%zu:%s=%s", namespace, strlen(label->key), label->key,
+				  label->value)
 		     : mem_strdup(namespace);
 }
 
@@ -156,13 +160,6 @@ static void match_bucket(const struct drain_pdbs *p, const struct label *label, 
 	}
 }
 
-static int compare_numbers(const void *left, const void *right)
-{
-	const uint32_t *a = left, *b = right;
-
-	return (*a > *b) - (*a < *b);
-}
-
 static struct match *new_match(const struct drain_pdbs *p, const struct kube_pod *pod)
 {
 	const struct labels *labels = &pod->template->labels;
@@ -174,7 +171,7 @@ static struct match *new_match(const struct drain_pdbs *p, const struct kube_pod
 	for (size_t i = 0; i < labels->count; i++)
 		match_bucket(p, &labels->of[i], m);
 	if (m->count)
-		qsort(m->which, m->count, sizeof(*m->which), compare_numbers);
+		qsort(m->which, m->count, sizeof(*m->which), array_compare_uint32);
 	return m;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_rules.h"
+#include "shared/array.h"
 #include "shared/duration.h"
 #include "shared/mem.h"
 
@@ -246,26 +247,17 @@ static void ask_on_completion(const struct drain_context *c, const struct kube_p
 
 /* --- 8 to 12: it stays */
 
-static bool is_replicated_kind(const char *kind)
-{
-	static const char *const kinds[] = {"ReplicationController", "Job", "ReplicaSet",
-					    "StatefulSet"};
-
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (strcmp(kinds[i], kind) == 0)
-			return true;
-	return false;
-}
-
 static void ask_replicated(const struct drain_context *c, const struct kube_pod *pod,
 			   struct drain_status *out, struct error *why)
 {
+	static const char *const kinds[] = {"ReplicationController", "Job", "ReplicaSet",
+					    "StatefulSet", NULL};
 	const struct owner_ref *owner = &pod->template->owner;
 
 	if (!*owner->kind) {
 		block(out, DRAIN_NOT_REPLICATED);
 		error_set(why, "no controller would make it anew");
-	} else if (c->options->skip_custom_controllers && !is_replicated_kind(owner->kind)) {
+	} else if (c->options->skip_custom_controllers && !array_has_text(kinds, owner->kind)) {
 		block(out, DRAIN_NOT_REPLICATED);
 		error_set(why, "its controller, %s %s, is of a kind that need not make it anew",
 			  owner->kind, owner->name);
@@ -425,13 +417,13 @@ static bool ask_rules(const struct drain_context *c, const struct drain_rule *of
 void drain_pod_judge(const struct drain_context *c, const struct kube_pod *pod,
 		     struct drain_status *out, struct error *why)
 {
-	struct drain_judge j = {0};
 	size_t count;
-	const struct drain_rule *all = drain_rules(&count);
+	const struct drain_rule *of = drain_rules(&count);
+	struct drain_judge j = {0};
 
 	error_set(why, "%s", "");
 	if (!ask_rules(c, c->first, c->first_count, pod, &j, why))
-		ask_rules(c, all, count, pod, &j, why);
+		ask_rules(c, of, count, pod, &j, why);
 	*out = j.verdict;
 }
 

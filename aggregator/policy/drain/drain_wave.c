@@ -330,6 +330,7 @@ static size_t *crop(struct wave *w, size_t *count)
 	drain_choice_fini(&crop);
 	return chosen;
 }
+
 static bool is_picked(const struct wave *w, size_t number)
 {
 	for (size_t i = 0; i < w->r->pick_count; i++)

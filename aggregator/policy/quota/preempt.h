@@ -35,7 +35,7 @@
  *   - Critical pods (by priority) may displace any pod with a lower priority, with or without a quota,
  *     as long as its quota keeps its min. They are victims of higher priorities only.
  *   - Order of candidates: among borrowers, first the quota that is the most over its share by
- *     evenkeel.io/weight (preempt_share.c); then the lowest priority; among borrowers, measured idle
+ *     evenkeel.io/weight (preempt_cost.c); then the lowest priority; among borrowers, measured idle
  *     pods, then pods with unknown use, then busy pods; then the youngest, the pod that frees the
  *     least in vain, the name. In the own namespace use does not matter.
  */

@@ -4,9 +4,9 @@
  * those of kube-scheduler's pickOneNodeForPreemption; the sum adds 2^31 to each priority so that
  * one more pod always costs more, however negative its priority.
  *
- * Weighted excess is the order among borrowers. The sum that all quotas borrow of a contested resource must shrink by the
- * requests of the pod. The rest is shared by evenkeel.io/weight, and no quota gets more than it borrows
- * now. The rest of what it borrows is its excess:
+ * Weighted excess is the order among borrowers. The sum that all quotas borrow of a contested
+ * resource must shrink by the requests of the pod. The rest is shared by evenkeel.io/weight, and no
+ * quota gets more than it borrows now. The rest of what it borrows is its excess:
  *
  *     due_i        borrowed_i - share_i of (sum of borrowed - asked), in multiples of asked
  *     over_share   of a pod: the due of its quota, less what its pods before it in the order free; of

@@ -161,13 +161,6 @@ static bool exact(struct attempt *a)
 
 /* --- minimal */
 
-static int by_number(const void *left, const void *right)
-{
-	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-
-	return COMPARE(a, b);
-}
-
 /*
  * Puts back the i-th, or if its group fell, all members but `kept` from the i-th on. Returns how
  * many before the i-th are still taken.
@@ -267,7 +260,7 @@ static bool keep_spare(struct attempt *a)
 static void settle(struct attempt *a, struct preempt_set *out)
 {
 	if (a->taken) {
-		qsort(a->taken, a->taken_count, sizeof(*a->taken), by_number);
+		qsort(a->taken, a->taken_count, sizeof(*a->taken), array_compare_uint32);
 		while (walk_back(a) || keep_spare(a))
 			;
 	}
@@ -551,6 +544,9 @@ void preempt_search(struct preempt_run *r, struct preempt_set *out)
 		several_init(&s, r, out);
 		if (s.quotas_can_allow && !preempt_run_quotas_allow(r))
 			search_room(&s);
+		/* search_several() has all trials, however many search_room() used. */
+		s.scans = SCANS;
+		s.filter_nodes = FILTER_NODES;
 		if (out->at == PLACE_NONE)
 			search_several(&s);
 		free(s.all);

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of quotas: amounts by resource name, and the entries of a book. */
+/*
+ * Shared by the files of quotas: amounts by resource name, and the entries of a book.
+ *
+ *   quota_view.c        a book from a view, its updates, status.used
+ *   quota_book.c        rows, entries, effective mins, pods that come and go
+ *   quota_admission.c   claims, comparisons with bounds, the verdict on a pod
+ *   quota_share.c       borrowed, lent and fair amounts
+ *   balance.c           the same as answers have them; lint.c the findings
+ */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_INTERNAL_H
 #define EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_INTERNAL_H
 
@@ -86,6 +94,8 @@ static inline bool quota_is_guaranteed(const struct quota_row *sum)
 {
 	return sum && sum->min > 0;
 }
+
+/* --- quota_admission.c */
 
 /* The claims of one resource. */
 struct quota_claim {

@@ -44,7 +44,10 @@ static uint32_t hash_of(const char *text)
 	return hash;
 }
 
-/* The name of a class's objects, a DNS label. A hash of the key tells classes apart if characters are lost or cut. */
+/*
+ * The name of a class's objects, a DNS label. A hash of the key tells classes apart if characters are
+ * lost or cut.
+ */
 static void balloon_name(const char *key, char name[NAME_LEN])
 {
 	const char *slash = strchr(key, '/'), *from = slash ? slash + 1 : key;
