@@ -64,9 +64,10 @@ static const struct option_spec specs[] = {
 		     "evicted pod, before the node is rolled back; and for the binding of a pod "
 		     "that reclaim makes room for."),
 	RANGE_OPTION(OPTION_INTEGER, "max-evictions", AT(max_evictions), "N", "20", 1, 1000,
-		     "Most pods that reclaim evicts in a minute."),
+		     "Most evictions of reclaim in a minute, with refused ones."),
 	RANGE_OPTION(OPTION_INTEGER, "max-evictions-per-hour", AT(max_evictions_per_hour), "N",
-		     "1000", 1, ACT_RATE_MOST, "Most pods that drains evict in an hour."),
+		     "1000", 1, ACT_RATE_MOST,
+		     "Most evictions of drains in an hour, with refused ones."),
 	RANGE_OPTION(OPTION_INTEGER, "max-in-flight", AT(max_in_flight), "N", "10", 1, 1000,
 		     "Most evicted pods without a Ready replacement; of one owner it is one."),
 	CHOICE_OPTION("after", AT(after), "keep|uncordon|delete-node", "keep", afters,
