@@ -217,8 +217,10 @@ static void test_environment(void **state)
 {
 	const struct saying good[] = {
 		{{"version", "--server", w->server, "--ca-file", w->ca}, 0, "server", NULL}};
-	const struct saying bad[] = {
-		{{"nodes", "--server", w->server, "--ca-file", w->ca}, 1, NULL, "nobody here"}};
+	const struct saying bad[] = {{{"nodes", "--server", w->server, "--ca-file", w->ca},
+				      1,
+				      NULL,
+				      "the token is not known"}};
 
 	(void)state;
 	setenv("EVENKEEL_TOKEN", ACCESS_TOKEN, 1);

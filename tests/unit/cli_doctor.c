@@ -131,8 +131,7 @@ static void tells_of_clocks_and_values(void **state)
 	      DOCTOR_WARN,
 	      WELL AGENTS FRAMES
 	      "warn  clocks: 2 nodes off by more than 30s: a, b; the first is 1m35s behind\n"
-	      "      Their times are corrected here; set their clocks right (NTP) all the "
-	      "same.\n"
+	      "      Their times are corrected here; set their clocks right (NTP) anyway.\n"
 	      "warn  values: 7 could not be and were left out; n: odd?[2J\n"
 	      "      They are left out of all answers. Many of them mean a kernel or a machine "
 	      "that lies: evenkeel nodes -o json has the last of each node.\n" DATABASE);
