@@ -11,13 +11,13 @@
  *
  * One nudge makes the scheduler retry all pods. So a review ends with the first pod that passes,
  * and one pod stands for all pods of its owner with the same requests. A review takes at most
- * REVIEW_NS, and the next one goes on where it ended.
+ * REVIEW_NS of CPU time, and the next one goes on where it ended.
  *
  * A vain search for victims may succeed later. The review repeats it, first for pods that a minimum
  * runtime or a window of evictions held up until now, then for the pod with the oldest search. A
- * search costs more than filter: after searches of 1 ms the next review that searches begins
- * SEARCH_REST ms later. Only pods that filter refused are searched for: a scheduler ignores the
- * nudge for others.
+ * search costs more than filter: after searches of 1 ms of CPU time the next review that searches
+ * begins SEARCH_REST ms later. Only pods that filter refused are searched for: a scheduler ignores
+ * the nudge for others.
  *
  * Pods that were refused before the start are unknown, so reviews with a complete cluster ask for a
  * nudge until one is sent.
@@ -530,7 +530,7 @@ static bool search_one(struct waiting_pods *w, const struct review *r, const str
 /* True: a pod would find victims now. One search is made even if the review's time is over. */
 static bool search(struct waiting_pods *w, const struct review *r, int64_t end_ns)
 {
-	int64_t began_ns = clock_mono_ns();
+	int64_t began_ns = clock_thread_cpu_ns();
 	bool found = false;
 	struct question q;
 
@@ -541,9 +541,9 @@ static bool search(struct waiting_pods *w, const struct review *r, int64_t end_n
 			break;
 		found = search_one(w, r, &q);
 		question_fini(&q);
-	} while (!found && clock_mono_ns() < end_ns);
+	} while (!found && clock_thread_cpu_ns() < end_ns);
 	w->searched_ns = r->now_ns;
-	w->rest_ns = (clock_mono_ns() - began_ns) * SEARCH_REST;
+	w->rest_ns = (clock_thread_cpu_ns() - began_ns) * SEARCH_REST;
 	return found;
 }
 
@@ -565,7 +565,7 @@ bool waiting_pods_review(struct waiting_pods *w, const struct api_context *ctx)
 		return false;
 	tell_reclaim(w, &r);
 	left = counter_get(&w->counters->waiting);
-	end_ns = clock_mono_ns() + REVIEW_NS;
+	end_ns = clock_thread_cpu_ns() + REVIEW_NS;
 	r.view = view_slot_take(ctx->views);
 	for (bool late = false; left && !passes && !late && r.refused_count < REVIEW_MOST; left--) {
 		struct question q;
@@ -574,7 +574,7 @@ bool waiting_pods_review(struct waiting_pods *w, const struct api_context *ctx)
 			continue;
 		passes = review_one(w, &r, &q);
 		question_fini(&q);
-		late = clock_mono_ns() >= end_ns;
+		late = clock_thread_cpu_ns() >= end_ns;
 	}
 	passes = passes || is_first(w, r.view) || search(w, &r, end_ns);
 	for (size_t i = 0; i < r.refused_count; i++)
