@@ -569,8 +569,7 @@ static void test_who_may_act(void **state)
 	} cases[] = {
 		{NOBODY, "POST", "/v1/act/requests", PAUSE, 401, "send a bearer token"},
 		{READER, "POST", "/v1/act/requests", PAUSE, 403, "does not end in \\\",act"},
-		{HOLDER, "POST", "/v1/act/requests", PAUSE, 403,
-		 "certificate gives no right to act"},
+		{HOLDER, "POST", "/v1/act/requests", PAUSE, 403, "gives no right to act"},
 		{ACTOR, "POST", "/v1/act/requests", PAUSE, 202, "\"state\":\"waiting\""},
 		{REVIEWED, "POST", "/v1/act/requests", PAUSE, 202, ""},
 		{REVIEWED, "POST", "/v1/act/requests", PAUSE, 202, ""}, /* the verdict is cached */
