@@ -343,7 +343,8 @@ static void check_hard(struct lint *l, struct object *const *of, size_t count)
 static void check_sum(struct lint *l, enum quota_lint_code code, const char *name, int64_t sum,
 		      int64_t have, const char *whose)
 {
-	found(l, code, (struct about){"Cluster", NULL, NULL, NULL, name, sum, have},
+	found(l, code,
+	      (struct about){.kind = "Cluster", .resource = name, .value = sum, .bound = have},
 	      "%.200s: %s is guaranteed by all quotas together and %s allocatable on %s: %s too "
 	      "much",
 	      name, quota_amount_text(name, sum).text, quota_amount_text(name, have).text, whose,
@@ -509,8 +510,12 @@ static void check_unseen(struct lint *l, const struct quota *q, const struct uns
 		if (u->without[i] &&
 		    (resources_has(&q->min, main_ids[i]) || resources_has(&q->max, main_ids[i])))
 			found(l, QUOTA_LINT_CODE_NO_REQUESTS,
-			      (struct about){"ElasticQuota", q->namespace, q->name, NULL, name,
-					     u->without[i], u->pods},
+			      (struct about){.kind = "ElasticQuota",
+					     .namespace = q->namespace,
+					     .name = q->name,
+					     .resource = name,
+					     .value = u->without[i],
+					     .bound = u->pods},
 			      "%u of %u pods request no %s: what they use of it is in no quota",
 			      u->without[i], u->pods, name);
 	}
