@@ -190,6 +190,7 @@ static void move_arrays(struct place *p, const struct move *m)
 {
 	p->nodes = moved(p->nodes, sizeof(*p->nodes), 0, m);
 	p->gone = moved(p->gone, sizeof(*p->gone), 0, m);
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 	p->first = moved(p->first, sizeof(*p->first), 0, m);
 	p->use = moved(p->use, sizeof(*p->use), 0, m);
 	p->available = moved(p->available, p->dim_room * sizeof(*p->available), 0, m);

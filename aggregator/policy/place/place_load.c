@@ -105,6 +105,7 @@ static void load_nodes(struct place *p)
 	p->node_count = (uint32_t)count;
 	p->nodes = mem_zalloc(count + 1, sizeof(*p->nodes));
 	p->gone = mem_zalloc(count + 1, sizeof(*p->gone));
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 	p->first = mem_zalloc(count + 1, sizeof(*p->first));
 	p->use = mem_zalloc(count + 1, sizeof(*p->use));
 	fit_dims(p);

@@ -379,14 +379,15 @@ static void add_claim(struct place *p, struct place_class *c, const cJSON *entry
 
 void place_class_read_device_claims(struct place *p, struct place_class *c, const cJSON *spec)
 {
-	const cJSON *list = object_json_find(spec, "resourceClaims");
+	const cJSON *list = object_json_find(spec, "resourceClaims"),
+		    *entry = object_json_first(list);
 	size_t at = 0;
 
 	if (list && !cJSON_IsArray(list))
 		place_note(&c->unknown, "spec.resourceClaims: must be a list");
-	if (!object_json_first(list) ||
+	if (!entry ||
 	    !place_is_judged(list, PLACE_TERMS_MAX, "claims", &c->unknown, "spec.resourceClaims"))
 		return;
-	for (const cJSON *entry = list->child; entry; entry = entry->next)
+	for (; entry; entry = entry->next)
 		add_claim(p, c, entry, at++);
 }
