@@ -167,7 +167,7 @@ static void write_rules(const struct kube_actuator *a, const char *path, cJSON *
 	cJSON_Delete(role);
 }
 
-/* Those that do not allow the verb for the resource. */
+/* Rules that do not allow the verb for the resource. */
 static cJSON *without(const cJSON *rules, const struct kube_actuator_rule *rule)
 {
 	cJSON *others = cJSON_CreateArray();

@@ -173,11 +173,6 @@ static bool bind_port(int port)
 	return bound;
 }
 
-/*
- * Any port the kernel would name is one that it may give, before it is used, to somebody who
- * connects. Below those it gives none; tests that run at the same time begin to look at places of
- * their own.
- */
 double process_starved_s(pid_t pid)
 {
 	char *folder = mem_printf("/proc/%d/task", (int)pid);
@@ -202,6 +197,11 @@ double process_starved_s(pid_t pid)
 	return sum;
 }
 
+/*
+ * Any port the kernel would name is one that it may give, before it is used, to somebody who
+ * connects. Below those it gives none; tests that run at the same time begin to look at places of
+ * their own.
+ */
 int free_port(void)
 {
 	int ports = first_ephemeral_port() - PORT_MIN;

@@ -37,7 +37,7 @@ static const struct kind {
 
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-/* What is read for a step. */
+/* Lists that a step reads. */
 struct look {
 	struct edge *edge;
 	bool buffers; /* the API server knows them */
@@ -137,7 +137,7 @@ static void read_target(struct look *l, struct error *error)
 
 /* --- the cluster ------------------------------------------------------------------------------ */
 
-/* Those of evenkeel. */
+/* Objects of evenkeel. */
 static void list_kind(struct look *l, const struct kind *k, struct error *error)
 {
 	char *path = mem_printf("%s/%s%s", k->group, k->plural, PART_OF);

@@ -80,7 +80,10 @@ static bool is_placeholder(const struct kube_pod *pod)
 	       strcmp(pod->template->owner.name, SLACK_REPLICA_SET) == 0;
 }
 
-/* Whose replacement must be ready before others leave; of what kubectl rollout does not know, how many there are. */
+/*
+ * The owner whose replacement must be ready before others leave; of a kind that kubectl rollout does
+ * not know, with its number of pods.
+ */
 static void write_workload(struct jsonw *w, const struct drain_plan *p, const struct kube_pod *pod)
 {
 	const struct cluster *c = p->view->cluster;

@@ -74,7 +74,7 @@ static void write_labels(struct jsonw *w, const struct kube_node *known)
 	jsonw_object_close(w);
 }
 
-/* What is no number. X(name, path, what writes the value of struct row *r) */
+/* Columns that are no numbers. X(name, path, what writes the value of struct row *r) */
 #define OTHERS(X)                                                                                  \
 	X(NAME, "name", jsonw_string(w, r->node->name))                                            \
 	X(LABELS, "labels", write_labels(w, r->known))                                             \

@@ -114,7 +114,7 @@ static bool is_tried(const struct slack_entry *e)
 	return e->pattern.minds_others || e->pattern.other_resources;
 }
 
-/* Those by use only of classes that are not tried. */
+/* Counts by use only of classes that are not tried. */
 static struct slots count_slots(struct slack_run *r, uint32_t class)
 {
 	const struct slack_entry *e = r->classes[class];
