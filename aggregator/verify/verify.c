@@ -282,13 +282,14 @@ static void move_pod(struct verify_case *c, size_t move)
 }
 
 /* A guest whose pod is nowhere comes to its node; a pod that runs since stays where it is. */
-static void place_guest(struct verify_case *c, const struct verify_guest *g)
+static void place_guest(struct verify_case *c, const cJSON *guest)
 {
-	int pod = verify_find(&c->pods, g->uid), to = verify_find(&c->nodes, g->to);
+	const char *uid = verify_text(guest, "uid"), *node = verify_text(guest, "to");
+	int pod = verify_find(&c->pods, uid), to = verify_find(&c->nodes, node);
 
 	if (pod >= 0 && to < 0)
-		SAY(c, DESTINATION, NULL, "reserved room of uid %s: there is no node %s", g->uid,
-		    g->to);
+		SAY(c, DESTINATION, NULL, "reserved room of uid %s: there is no node %s", uid,
+		    node);
 	else if (pod >= 0 && c->w.where[pod] == VERIFY_NOWHERE)
 		put_pod(c, pod, to, NULL);
 }
@@ -296,11 +297,10 @@ static void place_guest(struct verify_case *c, const struct verify_guest *g)
 /* Pending pods, and those of nodes in deletion, before the plan drains a node. */
 static void place_reserved(struct verify_case *c)
 {
-	const struct verify_plan *p = c->plan;
 	bool *removed = c->w.removed;
 
-	for (size_t i = 0; i < p->reserved_count; i++) {
-		int pod = verify_find(&c->pods, p->reserved[i].uid);
+	VERIFY_EACH (guest, c->plan->reserved, "") {
+		int pod = verify_find(&c->pods, verify_text(guest, "uid"));
 
 		if (pod >= 0 && c->move_of[pod] < 0 && verify_runs(&c->w, (size_t)pod) &&
 		    !verify_is_bound_to_node(c->w.pods[pod]) &&
@@ -308,17 +308,17 @@ static void place_reserved(struct verify_case *c)
 			c->w.where[pod] = VERIFY_NOWHERE;
 	}
 	c->w.removed = c->w.drained; /* none yet */
-	for (size_t i = 0; i < p->reserved_count; i++)
-		place_guest(c, &p->reserved[i]);
+	VERIFY_EACH (guest, c->plan->reserved, "")
+		place_guest(c, guest);
 	c->w.removed = removed;
 }
 
 /* Guests of the node that follow so many of its moves. */
 static void move_guests(struct verify_case *c, const struct verify_plan_node *n, size_t after)
 {
-	for (size_t i = 0; i < n->guest_count; i++)
-		if (n->guests[i].after == after)
-			place_guest(c, &n->guests[i]);
+	VERIFY_EACH (guest, n->guests, "")
+		if ((size_t)verify_number(guest, "after", 0) == after)
+			place_guest(c, guest);
 }
 
 /* The pods of a step leave when it begins, and then come to their nodes; first: of the node. */
@@ -345,8 +345,8 @@ static void drain_node(struct verify_case *c, const struct verify_plan_node *n, 
 
 	if (at >= 0)
 		c->w.drained[at] = true;
-	for (size_t i = 0; i < n->guest_count; i++) {
-		pod = verify_find(&c->pods, n->guests[i].uid);
+	VERIFY_EACH (guest, n->guests, "") {
+		pod = verify_find(&c->pods, verify_text(guest, "uid"));
 		if (pod >= 0 && at >= 0 && c->w.where[pod] == at && c->move_of[pod] < 0)
 			c->w.where[pod] = VERIFY_NOWHERE;
 	}

@@ -64,21 +64,14 @@ struct verify_move {
 	int64_t step; /* 0: none */
 };
 
-/* A pod that the planner placed first: a pending one, or one of a node in deletion. */
-struct verify_guest {
-	const char *uid, *to;
-	size_t after; /* it moves with a node behind so many of its moves */
-};
-
 struct verify_plan_node {
 	const char *name, *uid;
-	size_t move_count, guest_count;
-	struct verify_guest *guests; /* owned; reserved pods that move with the node */
-};
-
-struct verify_group {
-	const char *name;
-	const cJSON *nodes; /* names; all of them go, or none */
+	size_t move_count;
+	/*
+	 * [{uid, to, after}]: pods that the planner placed first, pending ones or those of a node in
+	 * deletion, and that move with this node, each behind so many of its moves.
+	 */
+	const cJSON *guests;
 };
 
 struct verify_plan {
@@ -87,11 +80,11 @@ struct verify_plan {
 	double node_limit, drain_limit, owner_share;
 	bool capped; /* the cap of real use: shares of the allocatable */
 	double cpu_share, mem_share, z, contention;
-	size_t node_count, move_count, reserved_count, group_count;
-	struct verify_plan_node *nodes; /* owned, like all below */
-	struct verify_move *moves; /* node after node */
-	struct verify_guest *reserved;
-	struct verify_group *groups;
+	const cJSON *reserved; /* like guests */
+	const cJSON *groups; /* [{name, nodes}]: all of the nodes of a group leave, or none */
+	size_t node_count, move_count;
+	struct verify_plan_node *nodes; /* owned */
+	struct verify_move *moves; /* owned; node after node */
 };
 
 /* 0, or -EINVAL with the member that is wrong and why; *p then needs no verify_plan_fini(). */

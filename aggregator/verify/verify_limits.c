@@ -66,15 +66,15 @@ static void check_order(const struct verify_case *c)
 
 static void check_groups(const struct verify_case *c)
 {
-	for (size_t i = 0; i < c->plan->group_count; i++)
+	VERIFY_EACH (group, c->plan->groups, "")
 		for (size_t n = 0; n < c->w.node_count; n++) {
 			const char *name = verify_name(c->w.nodes[n]);
 
-			if (verify_contains(c->plan->groups[i].nodes, "", name) &&
-			    !c->w.removed[n] && !verify_is_leaving(c->w.nodes[n]))
+			if (verify_contains(group, "nodes", name) && !c->w.removed[n] &&
+			    !verify_is_leaving(c->w.nodes[n]))
 				SAY(c, GROUPS, NULL,
 				    "group %s leaves as a whole, and node %s stays",
-				    c->plan->groups[i].name, name);
+				    verify_text(group, "name"), name);
 		}
 }
 

@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "aggregator/verify/verify_internal.h"
-#include "shared/mem.h"
+#include "shared/array.h"
 
 enum { MEMBERS_MAX = 1000000, MOVES_MAX = 10000 }; /* of each list; of the plan */
 
@@ -59,23 +59,16 @@ static const char *read_text(const struct reader *r, const char *key, bool requi
 	return text && *text ? text : NULL;
 }
 
-/* False: the element is left out. */
-typedef bool read_element(const struct reader *r, void *out);
-
-/* Appends the elements of a list of objects to *array, which has *count of that size. */
-static void read_list(const struct reader *r, const char *key, read_element *read, void *array,
-		      size_t size, size_t *count)
+/* Reads each element of a list of objects, which may be absent. */
+static void read_list(const struct reader *r, const char *key, void (*read)(const struct reader *r))
 {
 	const cJSON *list = verify_get(r->at, key);
-	size_t most = (size_t)cJSON_GetArraySize(list), i = 0;
-	char **of = array;
+	size_t i = 0;
 
-	if (list && (!cJSON_IsArray(list) || most > MEMBERS_MAX))
-		return fail(r, key, "must be a list of at most 1000000");
-	*of = mem_realloc(*of, (*count + most + 1) * size);
+	if (list && (!cJSON_IsArray(list) || cJSON_GetArraySize(list) > MEMBERS_MAX))
+		fail(r, key, "must be a list of at most 1000000");
 	VERIFY_EACH (item, list, "") {
 		struct reader at = *r;
-		void *out = *of + *count * size;
 
 		if (!cJSON_IsObject(item))
 			fail(r, key, "must be a list of objects");
@@ -83,19 +76,21 @@ static void read_list(const struct reader *r, const char *key, read_element *rea
 			return;
 		at.at = item;
 		snprintf(at.path, sizeof(at.path), "%.40s%.8s[%zu].", r->path, key, i++);
-		memset(out, 0, size);
-		*count += read(&at, out);
+		read(&at);
 	}
 }
 
-static bool read_move(const struct reader *r, void *out)
+/* A move of the newest node. */
+static void read_move(const struct reader *r)
 {
 	struct verify_plan *p = r->plan;
-	struct verify_move *m = out;
+	struct verify_move *m;
 
 	if (document_is_true(r->at, "placeholder"))
-		return false;
-	m->node = p->node_count;
+		return;
+	p->moves = array_grow(p->moves, p->move_count, sizeof(*m));
+	m = &p->moves[p->move_count++];
+	*m = (struct verify_move){.node = p->node_count - 1};
 	m->namespace = read_text(r, "namespace", true);
 	m->name = read_text(r, "name", true);
 	m->uid = read_text(r, "uid", true);
@@ -104,46 +99,40 @@ static bool read_move(const struct reader *r, void *out)
 	m->to = read_text(r, "to", false);
 	if (verify_get(r->at, "step"))
 		m->step = (int64_t)read_number(r, "step", MEMBERS_MAX);
-	return true;
 }
 
-static bool read_guest(const struct reader *r, void *out)
+static void check_guest(const struct reader *r)
 {
-	struct verify_guest *g = out;
-
-	g->uid = read_text(r, "uid", true);
-	g->to = read_text(r, "to", true);
-	g->after = (size_t)read_number(r, "after", r->most_after);
-	return true;
+	read_text(r, "uid", true);
+	read_text(r, "to", true);
+	read_number(r, "after", r->most_after);
 }
 
-static bool read_group(const struct reader *r, void *out)
+static void check_group(const struct reader *r)
 {
-	struct verify_group *g = out;
-
-	g->name = read_text(r, "name", true);
-	g->nodes = verify_get(r->at, "nodes");
-	if (!cJSON_IsArray(g->nodes))
+	read_text(r, "name", true);
+	if (!cJSON_IsArray(verify_get(r->at, "nodes")))
 		fail(r, "nodes", "must be a list of names");
-	return true;
 }
 
-static bool read_node(const struct reader *r, void *out)
+static void read_node(const struct reader *r)
 {
 	struct verify_plan *p = r->plan;
-	struct verify_plan_node *n = out;
+	struct verify_plan_node *n;
 	struct reader guests = *r;
 	size_t before = p->move_count;
 
+	p->nodes = array_grow(p->nodes, p->node_count, sizeof(*n));
+	n = &p->nodes[p->node_count++];
 	n->name = read_text(r, "name", true);
 	n->uid = read_text(r, "uid", true);
-	read_list(r, "moves", read_move, &p->moves, sizeof(*p->moves), &p->move_count);
+	n->guests = verify_get(r->at, "guests");
+	read_list(r, "moves", read_move);
 	n->move_count = p->move_count - before;
 	if (p->move_count > MOVES_MAX)
 		fail(r, "moves", "the plan must have at most 10000");
 	guests.most_after = cJSON_GetArraySize(verify_get(r->at, "moves"));
-	read_list(&guests, "guests", read_guest, &n->guests, sizeof(*n->guests), &n->guest_count);
-	return true;
+	read_list(&guests, "guests", check_guest);
 }
 
 static void read_plan(const struct reader *r, struct verify_plan *p)
@@ -170,10 +159,11 @@ static void read_plan(const struct reader *r, struct verify_plan *p)
 		p->z = read_number(&cap, "z", 10);
 		p->contention = read_number(&cap, "contention", 1);
 	}
-	read_list(r, "reserved", read_guest, &p->reserved, sizeof(*p->reserved),
-		  &p->reserved_count);
-	read_list(r, "groups", read_group, &p->groups, sizeof(*p->groups), &p->group_count);
-	read_list(r, "nodes", read_node, &p->nodes, sizeof(*p->nodes), &p->node_count);
+	p->reserved = verify_get(r->at, "reserved");
+	p->groups = verify_get(r->at, "groups");
+	read_list(r, "reserved", check_guest);
+	read_list(r, "groups", check_group);
+	read_list(r, "nodes", read_node);
 	if (!verify_get(r->at, "nodes"))
 		fail(r, "nodes", "is missing");
 }
@@ -197,13 +187,9 @@ int verify_plan_read(const char *text, size_t len, struct verify_plan *p, struct
 
 void verify_plan_fini(struct verify_plan *p)
 {
-	for (size_t i = 0; i < p->node_count; i++)
-		free(p->nodes[i].guests);
 	cJSON_Delete(p->document);
 	free(p->nodes);
 	free(p->moves);
-	free(p->reserved);
-	free(p->groups);
 	*p = (struct verify_plan){0};
 }
 
