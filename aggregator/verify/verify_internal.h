@@ -55,7 +55,6 @@ struct verify_case {
 	int *pod_of; /* by move: its pod; VERIFY_NOWHERE: there is none */
 	int *move_of; /* by pod: its first move, or VERIFY_NOWHERE */
 	bool *falls; /* by move: its group of pods goes below its minimum, and leaves as a whole */
-	const cJSON **stats; /* by node: its measurements, or NULL */
 	struct verify_use *pod_use, *own_use; /* own: by node, beyond its measured pods */
 	double now; /* Unix seconds */
 	void *owned[20];
@@ -79,9 +78,10 @@ struct verify_question {
 /* Loops over a list below an object, and over the members of an object below it. */
 #define VERIFY_EACH(item, object, path)                                                            \
 	for (const cJSON *item = document_first(object, path); item; item = (item)->next)
-#define VERIFY_EACH_OTHER(item, w, kind)                                                           \
-	for (size_t item##_at = 0, item##_more = 1; item##_more; item##_more = 0)                  \
-		for (const cJSON *item; (item = verify_next_other(w, kind, &item##_at));)
+#define VERIFY_EACH_OTHER(item, w, is)                                                             \
+	for (size_t item##_at = 0; item##_at < (w)->other_count; item##_at++)                      \
+		for (const cJSON *item = (w)->others[item##_at];                                   \
+		     item && document_is(item, "kind", is); item = NULL)
 #define VERIFY_EACH_MEMBER(item, object, path)                                                     \
 	for (const cJSON *item = verify_first_member(object, path); item; item = (item)->next)
 
@@ -164,7 +164,6 @@ void verify_read_use(struct verify_case *c, const cJSON *snapshot);
 bool verify_is_taken_away(const cJSON *node);
 /* It is taken away, or drained by others. */
 bool verify_is_leaving(const cJSON *node);
-const cJSON *verify_next_other(const struct verify_world *w, const char *kind, size_t *at);
 const cJSON *verify_find_other(const struct verify_world *w, const char *kind,
 			       const char *namespace, const char *name);
 /* The pod is on a node, and has not ended. */

@@ -8,6 +8,7 @@
  * pending pod gets, and attach limits of drivers, are not.
  */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,13 +18,6 @@
 #include "shared/mem.h"
 
 #define UNSCHEDULABLE "node.kubernetes.io/unschedulable"
-
-const cJSON *verify_next_other(const struct verify_world *w, const char *kind, size_t *at)
-{
-	while (*at < w->other_count && !document_is(w->others[*at], "kind", kind))
-		++*at;
-	return *at < w->other_count ? w->others[(*at)++] : NULL;
-}
 
 const cJSON *verify_find_other(const struct verify_world *w, const char *kind,
 			       const char *namespace, const char *name)
@@ -306,39 +300,33 @@ static bool requires_nothing(const struct verify_question *q, const cJSON *const
 	       !document_first(constraint, "labelSelector.matchExpressions");
 }
 
+/* A node that counts, and the pods there that the constraint selects. */
 struct domain {
 	const char *value;
-	int64_t pods;
+	int pods;
 };
 
-/* Pods in each domain that counts, sorted by value; the caller's. */
-static struct domain *count_domains(const struct verify_question *q, const cJSON *constraint,
-				    size_t *count)
+/* Nodes that count, sorted by the value of the key; the caller's. */
+static struct domain *list_domains(const struct verify_question *q, const cJSON *constraint,
+				   size_t *count)
 {
 	struct domain *of = mem_zalloc(q->w->node_count + 1, sizeof(*of));
-	const char *key = verify_text(constraint, "topologyKey");
 	const char *namespace = verify_namespace(q->pod);
 	bool idle = requires_nothing(q, constraint);
-	size_t nodes = 0;
 
 	for (size_t i = 0; i < q->w->pod_count && !idle; i++)
 		if (q->w->where[i] >= 0 && verify_equal(namespace_of(q->w, i), namespace) &&
 		    is_there(q, i) && !verify_is_deleted(q->w->pods[i]) &&
 		    constraint_selects(q, constraint, q->w->pods[i]))
 			of[q->w->where[i]].pods++;
-	for (size_t i = 0; i < q->w->node_count; i++) {
-		const char *value = document_label(q->w->nodes[i], key);
-
-		if (value && counts_as_domain(q, constraint, i))
-			of[nodes++] = (struct domain){value, of[i].pods};
-	}
-	qsort(of, nodes, sizeof(*of), array_compare_text);
 	*count = 0;
-	for (size_t i = 0; i < nodes; i++)
-		if (*count && verify_equal(of[*count - 1].value, of[i].value))
-			of[*count - 1].pods += of[i].pods;
-		else
-			of[(*count)++] = of[i];
+	for (size_t i = 0; i < q->w->node_count; i++) {
+		of[*count] = (struct domain){document_label(q->w->nodes[i],
+							    verify_text(constraint, "topologyKey")),
+					     of[i].pods};
+		*count += of[*count].value && counts_as_domain(q, constraint, i);
+	}
+	qsort(of, *count, sizeof(*of), array_compare_text);
 	return of;
 }
 
@@ -347,24 +335,28 @@ static bool constraint_holds(const struct verify_question *q, const cJSON *const
 	const char *key = verify_text(constraint, "topologyKey");
 	const char *value = document_label(q->node, key);
 	double most = verify_number(constraint, "maxSkew", 1);
-	int64_t here = constraint_selects(q, constraint, q->pod), least = INT64_MAX;
+	int here = constraint_selects(q, constraint, q->pod), least = INT_MAX, domains = 0, pods;
 	struct domain *of;
 	size_t count;
 
 	if (!value)
 		return REFUSE(q, "spread: the node has no label %s", key);
-	of = count_domains(q, constraint, &count);
-	for (size_t i = 0; i < count; i++) {
-		least = int_min(least, of[i].pods);
-		here += verify_equal(of[i].value, value) ? of[i].pods : 0;
+	of = list_domains(q, constraint, &count);
+	for (size_t i = 0; i < count; domains++) {
+		const char *domain = of[i].value;
+
+		for (pods = 0; i < count && verify_equal(of[i].value, domain); i++)
+			pods += of[i].pods;
+		least = pods < least ? pods : least;
+		here += verify_equal(domain, value) ? pods : 0;
 	}
 	free(of);
-	if (!count || (double)count < verify_number(constraint, "minDomains", 1))
+	if (!domains || domains < verify_number(constraint, "minDomains", 1))
 		least = 0;
-	return (double)(here - least) <= most ||
+	return here - least <= most ||
 	       REFUSE(q,
-		      "spread: %" PRId64 " pods in %s=%s would be %" PRId64 " above %" PRId64
-		      " of the emptiest, the most is %.0f",
+		      "spread: %d pods in %s=%s would be %d above %d of the emptiest, the most is "
+		      "%.0f",
 		      here, key, value, here - least, least, most);
 }
 

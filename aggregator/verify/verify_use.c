@@ -21,6 +21,7 @@ static const double EXPIRED_S = 300, CPU_SLACK = 1, MEM_SLACK = 4096; /* for rou
 /* A pod's, a node's own, or a sum. */
 struct verify_use {
 	bool known;
+	const cJSON *stats; /* what it was read from, or NULL */
 	double variance; /* milli^2 */
 	double cpu[HOURS + 1], mem[HOURS + 1]; /* milli, bytes; STEADY: mean and maximum */
 };
@@ -34,15 +35,15 @@ static void add(struct verify_use *sum, const struct verify_use *one, double by)
 	}
 }
 
-static struct verify_use steady(double cpu, double variance, double mem)
+/* The same in every hour. */
+static void set_steady(struct verify_use *u, double cpu, double variance, double mem)
 {
-	struct verify_use u = {.known = true, .variance = fmax(variance, 0)};
-
+	u->known = true;
+	u->variance = fmax(variance, 0);
 	for (int h = 0; h <= STEADY; h++) {
-		u.cpu[h] = fmax(cpu, 0);
-		u.mem[h] = fmax(mem, 0);
+		u->cpu[h] = fmax(cpu, 0);
+		u->mem[h] = fmax(mem, 0);
 	}
-	return u;
 }
 
 /* The longest window that is covered by measurements, else the shortest there is. */
@@ -67,16 +68,16 @@ static const cJSON *window_of(const cJSON *stats, bool node)
 	return found;
 }
 
-static struct verify_use use_of(const cJSON *stats, bool node)
+static void read_windows(const cJSON *stats, bool node, struct verify_use *u)
 {
 	const cJSON *w = window_of(stats, node), *mem = verify_get(w, "workingSetBytes");
 	double sigma = verify_number(w, "cpuMillicores.stddev", 0);
 
-	if (!w)
-		return (struct verify_use){0};
+	*u = (struct verify_use){.stats = stats};
 	mem = mem ? mem : verify_get(w, "memoryBytes");
-	return steady(verify_number(w, "cpuMillicores.mean", 0), sigma * sigma,
-		      verify_number(mem, "max", verify_number(mem, "mean", 0)));
+	if (w)
+		set_steady(u, verify_number(w, "cpuMillicores.mean", 0), sigma * sigma,
+			   verify_number(mem, "max", verify_number(mem, "mean", 0)));
 }
 
 /* The oldest hour is first. */
@@ -97,38 +98,35 @@ static void read_pod(struct verify_case *c, const cJSON *stats)
 	if (at < 0 || !verify_runs(&c->w, (size_t)at) ||
 	    !document_is(stats, "node", verify_name(c->w.nodes[c->home[at]])))
 		return;
-	c->pod_use[at] = use_of(stats, false);
+	read_windows(stats, false, &c->pod_use[at]);
 	read_peaks(stats, "hourlyPeaks.cpuMillicores", c->pod_use[at].cpu);
 	read_peaks(stats, "hourlyPeaks.workingSetBytes", c->pod_use[at].mem);
 }
 
 void verify_read_use(struct verify_case *c, const cJSON *snapshot)
 {
+	struct verify_use *own = c->own_use = verify_own(c, c->w.node_count, sizeof(*own));
 	int at;
 
 	c->pod_use = verify_own(c, c->w.pod_count, sizeof(*c->pod_use));
-	c->own_use = verify_own(c, c->w.node_count, sizeof(*c->own_use));
-	c->stats = verify_own(c, c->w.node_count, sizeof(const cJSON *));
 	VERIFY_EACH (item, snapshot, "usage.pods")
 		read_pod(c, item);
 	VERIFY_EACH (item, snapshot, "usage.nodes")
 		if ((at = verify_find(&c->nodes, verify_text(item, "name"))) >= 0)
-			c->stats[at] = item;
-	for (size_t i = 0; i < c->w.node_count; i++)
-		c->own_use[i] = use_of(c->stats[i], true);
+			read_windows(item, true, &own[at]);
 	for (size_t i = 0; i < c->w.pod_count; i++)
 		if (c->pod_use[i].known)
-			add(&c->own_use[c->home[i]], &c->pod_use[i], -1);
+			add(&own[c->home[i]], &c->pod_use[i], -1);
 	for (size_t i = 0; i < c->w.node_count; i++)
-		if (c->own_use[i].known)
-			c->own_use[i] = steady(c->own_use[i].cpu[STEADY], c->own_use[i].variance,
-					       c->own_use[i].mem[STEADY]);
+		if (own[i].known)
+			set_steady(&own[i], own[i].cpu[STEADY], own[i].variance,
+				   own[i].mem[STEADY]);
 }
 
 bool verify_measured(const struct verify_question *q)
 {
 	const struct verify_case *c = q->c;
-	const cJSON *stats = c ? c->stats[q->node_at] : NULL;
+	const cJSON *stats = c ? c->own_use[q->node_at].stats : NULL;
 	double waits = fmax(verify_number(stats, "usage.windows.5m.counts.pressure.cpu", 0),
 			    verify_number(stats, "usage.windows.5m.counts.pressure.memory", 0));
 
@@ -144,15 +142,13 @@ bool verify_measured(const struct verify_question *q)
 /* A pod that came from elsewhere without being measured uses its requests. */
 static struct verify_use brought(const struct verify_case *c, size_t pod, size_t node)
 {
-	const cJSON *json = c->w.pods[pod];
+	struct verify_use u = c->pod_use[pod];
 
-	if (c->pod_use[pod].known || c->home[pod] == (int)node)
-		return c->pod_use[pod];
 	/* The planner may reserve less than the requests of a pod that never ran. */
-	if (c->home[pod] < 0)
-		return (struct verify_use){0};
-	return steady((double)verify_request(json, "cpu"), 0,
-		      (double)verify_request(json, "memory"));
+	if (!u.known && c->home[pod] != (int)node && c->home[pod] >= 0)
+		set_steady(&u, (double)verify_request(c->w.pods[pod], "cpu"), 0,
+			   (double)verify_request(c->w.pods[pod], "memory"));
+	return u;
 }
 
 bool verify_use_cap(const struct verify_question *q)
