@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/bench_agent.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/process.h"
 
 enum { START_TIMEOUT_MS = 20000 };
 
@@ -75,37 +75,13 @@ double bench_agent_start(struct stack *s, int aggregators, const char *cgroup_ro
 	return (double)begin / NS_PER_MS;
 }
 
-double bench_cpu_seconds(pid_t pid)
-{
-	char *folder = mem_printf("/proc/%d/task", (int)pid);
-	DIR *tasks = opendir(folder);
-	struct dirent *task;
-	double sum = 0;
-
-	while (tasks && (task = readdir(tasks))) {
-		char *path = mem_printf("%s/%s/schedstat", folder, task->d_name);
-		FILE *file = task->d_name[0] == '.' ? NULL : fopen(path, "r");
-		unsigned long long ran;
-
-		if (file && fscanf(file, "%llu", &ran) == 1)
-			sum += (double)ran / 1e9;
-		if (file)
-			fclose(file);
-		free(path);
-	}
-	if (tasks)
-		closedir(tasks);
-	free(folder);
-	return sum;
-}
-
 double bench_cpu_percent(pid_t pid, int ms)
 {
-	double cpu = bench_cpu_seconds(pid);
+	double cpu = process_cpu(pid).ran_s;
 	int64_t begin = clock_mono_ns();
 
 	poll(NULL, 0, ms);
-	cpu = bench_cpu_seconds(pid) - cpu;
+	cpu = process_cpu(pid).ran_s - cpu;
 	return 100 * cpu / ((double)(clock_mono_ns() - begin) / NS_PER_SEC);
 }
 

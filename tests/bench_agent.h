@@ -22,9 +22,7 @@ struct cgroup_fixture *bench_cgroups(const char *name, int count, struct error *
 double bench_agent_start(struct stack *s, int aggregators, const char *cgroup_root,
 			 const char *rate, const char *interval);
 
-/* CPU time of all threads of a process, to the nanosecond, from the scheduler. */
-double bench_cpu_seconds(pid_t pid);
-/* The same as a share of one core, in percent, over the next `ms`. */
+/* CPU time of a process as a share of one core, in percent, over the next `ms`. */
 double bench_cpu_percent(pid_t pid, int ms);
 double bench_resident_mib(pid_t pid);
 

@@ -173,20 +173,23 @@ static bool bind_port(int port)
 	return bound;
 }
 
-double process_starved_s(pid_t pid)
+struct process_cpu process_cpu(pid_t pid)
 {
 	char *folder = mem_printf("/proc/%d/task", (int)pid);
 	DIR *tasks = opendir(folder);
+	struct process_cpu sum = {0};
 	struct dirent *task;
-	double sum = 0;
 
 	while (tasks && (task = readdir(tasks))) {
 		char *path = mem_printf("%s/%s/schedstat", folder, task->d_name);
-		FILE *file = fopen(path, "re");
-		unsigned long long waited_ns;
+		/* ../schedstat is the first thread's again. */
+		FILE *file = task->d_name[0] == '.' ? NULL : fopen(path, "re");
+		unsigned long long ran_ns, waited_ns;
 
-		if (file && fscanf(file, "%*u %llu", &waited_ns) == 1)
-			sum += (double)waited_ns / NS_PER_SEC;
+		if (file && fscanf(file, "%llu %llu", &ran_ns, &waited_ns) == 2) {
+			sum.ran_s += (double)ran_ns / NS_PER_SEC;
+			sum.waited_s += (double)waited_ns / NS_PER_SEC;
+		}
 		if (file)
 			fclose(file);
 		free(path);

@@ -33,8 +33,13 @@ int process_stop(pid_t pid, int signal_number);
 /* Runs to its end; stdout (and stderr if err) into buffers. Exit status as above. */
 int process_run(char *const argv[], struct buf *out, struct buf *err);
 
-/* Seconds that the threads of a process were ready to run and waited for a CPU. */
-double process_starved_s(pid_t pid);
+/* Seconds of the present threads of a process. */
+struct process_cpu {
+	double ran_s, waited_s; /* waited: ready to run, for a CPU */
+};
+
+/* Zeroes when there is no such process. */
+struct process_cpu process_cpu(pid_t pid);
 
 /* A TCP port of the loopback that is free now. */
 int free_port(void);

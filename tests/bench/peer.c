@@ -104,7 +104,7 @@ static double load_cpu_milliseconds(const struct cgroup_fixture *f)
 /* Fills percent and true_sigma_milli. */
 static void measure_cpu(struct side *side, pid_t pid, const struct cgroup_fixture *f)
 {
-	double cpu = bench_cpu_seconds(pid), load = load_cpu_milliseconds(f);
+	double cpu = process_cpu(pid).ran_s, load = load_cpu_milliseconds(f);
 	int64_t begin = clock_mono_ns(), last = begin;
 	struct moments milli = {0};
 
@@ -121,7 +121,7 @@ static void measure_cpu(struct side *side, pid_t pid, const struct cgroup_fixtur
 		last = now;
 	}
 	side->percent =
-		100 * (bench_cpu_seconds(pid) - cpu) / ((double)(last - begin) / NS_PER_SEC);
+		100 * (process_cpu(pid).ran_s - cpu) / ((double)(last - begin) / NS_PER_SEC);
 	side->true_sigma_milli = moments_stddev(&milli);
 }
 

@@ -172,7 +172,7 @@ static bool is_crowded(void *ctx)
 /* Both sides. */
 static double starved_s(void)
 {
-	return process_starved_s(aggregator()) + process_starved_s(getpid());
+	return process_cpu(aggregator()).waited_s + process_cpu(getpid()).waited_s;
 }
 
 /*

@@ -26,11 +26,11 @@ static double fleet_cpu_seconds(pid_t fleet)
 {
 	char *path = mem_printf("/proc/%d/task/%d/children", (int)fleet, (int)fleet);
 	FILE *children = fopen(path, "re");
-	double sum = bench_cpu_seconds(fleet);
+	double sum = process_cpu(fleet).ran_s;
 	int child;
 
 	while (children && fscanf(children, "%d", &child) == 1)
-		sum += bench_cpu_seconds((pid_t)child);
+		sum += process_cpu((pid_t)child).ran_s;
 	if (children)
 		fclose(children);
 	free(path);
@@ -104,7 +104,7 @@ void catch_up_await(struct catch_up *c, struct stack *s, pid_t fleet, double nod
 	if (!isnan(c->fresh_s) && await(all_are_current, &w, patience_s))
 		c->current_s = seconds_since(c->begin_ns);
 	c->intervals = load_applied(s);
-	c->aggregator_cpu_s = bench_cpu_seconds(s->aggregators[0].pid);
+	c->aggregator_cpu_s = process_cpu(s->aggregators[0].pid).ran_s;
 	c->fleet_cpu_s = fleet_cpu_seconds(fleet) - c->fleet_cpu_before_s;
 }
 

@@ -9,6 +9,7 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/bench_agent.h"
+#include "tests/process.h"
 #include "tests/bench_report.h"
 
 /* Windows of a quarter of an hour are full by then. */
@@ -37,7 +38,7 @@ struct level level_read(pid_t pid, int64_t begin_ns)
 		.resident_mib = bench_resident_mib(pid),
 		.descriptors = count_entries(pid, "fd"),
 		.threads = count_entries(pid, "task"),
-		.cpu_seconds = bench_cpu_seconds(pid),
+		.cpu_seconds = process_cpu(pid).ran_s,
 	};
 	const double values[] = {r.seconds, r.resident_mib, r.descriptors, r.threads,
 				 r.cpu_seconds};
