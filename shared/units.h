@@ -25,4 +25,10 @@ void units_seconds(double seconds, char out[UNITS_LEN]);
 /* "0us", "0.4us", "181us", "1.2ms", "2.5s" */
 void units_micros(double micros, char out[UNITS_LEN]);
 
+/* The ending of a noun behind a number: "1 node", "2 nodes". */
+static inline const char *units_plural(double count)
+{
+	return count == 1 ? "" : "s";
+}
+
 #endif

@@ -116,11 +116,6 @@ static char *list_names(const cJSON *names, double total)
 	return buf_take(&text, NULL);
 }
 
-static const char *plural(double count)
-{
-	return count == 1 ? "" : "s";
-}
-
 /* --- the checks, in the order of the data's way ----------------------------------------------- */
 
 static void examine_server(struct doctor *d, const cJSON *status)
@@ -212,7 +207,7 @@ static void examine_freshness(struct doctor *d, const cJSON *status)
 		doctor_add(d, DOCTOR_FAIL, "agents",
 			   "Do agents run, reach the ingest port (2021), and have the aggregator's "
 			   "key? Their logs say what fails.",
-			   "none of %.0f node%s is heard", nodes, plural(nodes));
+			   "none of %.0f node%s is heard", nodes, units_plural(nodes));
 	else
 		doctor_add(d, DOCTOR_OK, "agents", NULL, "%.0f of %.0f node%s heard within 30s",
 			   fresh, nodes, nodes == 1 ? " is" : "s are");
@@ -237,7 +232,7 @@ static void add_states(struct doctor *d, const cJSON *status, const char *what,
 			continue;
 		names = list_names(document_at(status, s->examples), count);
 		doctor_add(d, s->verdict, what, s->advice, "%.0f node%s %s%s%s", count,
-			   plural(count), s->says, names[0] ? ": " : "", names);
+			   units_plural(count), s->says, names[0] ? ": " : "", names);
 		free(names);
 	}
 }
@@ -327,7 +322,7 @@ static void examine_clocks(struct doctor *d, const cJSON *status)
 	doctor_add(d, DOCTOR_WARN, "clocks",
 		   "Their times are corrected here; set their clocks right (NTP) anyway.",
 		   "%.0f node%s off by more than 30s: %s; the first is %s %s", flagged,
-		   plural(flagged), names, text, skew < 0 ? "behind" : "ahead");
+		   units_plural(flagged), names, text, skew < 0 ? "behind" : "ahead");
 	free(names);
 }
 

@@ -38,6 +38,7 @@
 #include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
+#include "shared/units.h"
 
 /* --- the plan */
 
@@ -81,7 +82,7 @@ static char *tell_verdict(const struct preempt_plan *plan)
 		return mem_strdup("it may start when pods that are going already are gone");
 	case PREEMPT_VICTIMS:
 		return mem_printf("it runs on node %s when %zu pod%s %s gone%s", plan->chosen.node,
-				  count, count == 1 ? "" : "s", count == 1 ? "is" : "are",
+				  count, units_plural(count), count == 1 ? "is" : "are",
 				  plan->several ? ", not all of them there" : "");
 	case PREEMPT_NEVER:
 		return mem_strdup("its preemptionPolicy is Never, and it cannot start as it is");

@@ -19,6 +19,7 @@
 #include "aggregator/cli/columns.h"
 #include "aggregator/cli/lines.h"
 #include "aggregator/cli/quota_table.h"
+#include "shared/units.h"
 
 /* --- the table -------------------------------------------------------------------------------- */
 
@@ -186,7 +187,7 @@ static void say_node(struct cli *cli, const cJSON *demand, struct buf *line)
 	double count = document_number(demand, "count");
 	const char *type = document_text(demand, "instanceType");
 
-	buf_printf(line, "%.0f more node%s like %s%s%s%s (", count, count == 1 ? "" : "s",
+	buf_printf(line, "%.0f more node%s like %s%s%s%s (", count, units_plural(count),
 		   document_text_or(demand, "like", "-"), type ? " of type " : "", type ? type : "",
 		   "");
 	write_amount(line, demand, "gives");
@@ -240,7 +241,7 @@ static void tell_unplaced(struct cli *cli, const cJSON *doc, double unplaced)
 		snprintf(beside, sizeof(beside), ", but not %.0f that no node could hold",
 			 impossible);
 	error_set(&cli->reason, "%.0f placeholder%s no place; %.0f more node%s would help%s",
-		  unplaced, find, add, add == 1 ? "" : "s", beside);
+		  unplaced, find, add, units_plural(add), beside);
 }
 
 static int judge(struct cli *cli, const cJSON *doc)

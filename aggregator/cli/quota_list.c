@@ -17,6 +17,7 @@
 #include "aggregator/cli/lines.h"
 #include "aggregator/cli/quota_table.h"
 #include "shared/mem.h"
+#include "shared/units.h"
 
 /* --- the table -------------------------------------------------------------------------------- */
 
@@ -404,7 +405,7 @@ static int judge_list(struct cli *cli, const cJSON *doc)
 
 	if (errors + warnings)
 		error_set(&cli->reason, "%zu finding%s, %zu of severity error: evenkeel quota lint",
-			  errors + warnings, errors + warnings == 1 ? "" : "s", errors);
+			  errors + warnings, units_plural(errors + warnings), errors);
 	return judge_gap(cli, doc);
 }
 

@@ -16,6 +16,7 @@
 
 #include "aggregator/policy/quota/preempt_internal.h"
 #include "shared/mem.h"
+#include "shared/units.h"
 
 void preempt_options_default(struct preempt_options *o)
 {
@@ -167,7 +168,7 @@ static bool finds_room(struct preempt_run *r, struct preempt_plan *plan, enum pr
 	if (v == PREEMPT_WAIT)
 		buf_printf(&plan->narration,
 			   "It fits on %s when %u pod%s that %s going %s gone: no victims.\n",
-			   plan->chosen.node, r->going_count, r->going_count == 1 ? "" : "s",
+			   plan->chosen.node, r->going_count, units_plural(r->going_count),
 			   r->going_count == 1 ? "is" : "are", r->going_count == 1 ? "is" : "are");
 	else
 		buf_printf(&plan->narration, "It fits on %s as it is: no victims.\n",
@@ -345,7 +346,7 @@ static void tell_answer(const struct preempt_offer *o, const struct preempt_cand
 			struct buf *out)
 {
 	buf_printf(out, "Node %s: %zu victim%s%s.\n", c->node, c->victim_count,
-		   c->victim_count == 1 ? "" : "s",
+		   units_plural(c->victim_count),
 		   is_same(o, c) ? ", as offered" : ", other than offered");
 	for (size_t i = 0; i < c->victim_count; i++)
 		buf_printf(out, "Victim %s.\n", c->victims[i].why);

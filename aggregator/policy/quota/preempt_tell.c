@@ -93,11 +93,6 @@ static void add_requests(struct buf *out, const struct resources *r)
 		buf_add_str(out, "nothing");
 }
 
-static const char *plural(uint32_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
 /* --- the question */
 
 /* The first resource with more usage than guarantees. */
@@ -173,7 +168,7 @@ void preempt_tell_candidates(const struct preempt_run *r, struct buf *out)
 
 	for (int i = 0; i < PREEMPT_REFUSALS; i++)
 		all += r->refused[i];
-	buf_printf(out, "Of %u bound pod%s %u may be victims", all, plural(all),
+	buf_printf(out, "Of %u bound pod%s %u may be victims", all, units_plural(all),
 		   r->refused[PREEMPT_ELIGIBLE]);
 	for (int i = PREEMPT_ELIGIBLE + 1; i < PREEMPT_REFUSALS; i++) {
 		if (!r->refused[i])
@@ -295,7 +290,7 @@ static void tell_filters(const struct preempt_run *r, bool with, struct buf *out
 	}
 	if (!all)
 		return;
-	buf_printf(out, "%u node%s ", all, plural(all));
+	buf_printf(out, "%u node%s ", all, units_plural(all));
 	if (with)
 		buf_printf(out, "would refuse it even without all of %s pods that may go",
 			   all == 1 ? "its" : "their");
@@ -324,7 +319,7 @@ static void tell_guarded(const struct preempt_run *r, struct buf *out)
 			   "%u node%s would do without all of %s pods that may go, but together "
 			   "they must not: a min, a PodDisruptionBudget or a window of evictions "
 			   "keeps some.\n",
-			   guarded, plural(guarded), guarded == 1 ? "its" : "their");
+			   guarded, units_plural(guarded), guarded == 1 ? "its" : "their");
 }
 
 static void tell_retry(const struct preempt_run *r, struct buf *out)
@@ -370,8 +365,8 @@ void preempt_tell_unblock(struct preempt_run *r, const struct quota_verdict *adm
 		const char *advice = advice_of(r, i);
 
 		if (advice && r->refused[i])
-			buf_printf(out, "%u pod%s %s: %s.\n", r->refused[i], plural(r->refused[i]),
-				   text_of(r, i), advice);
+			buf_printf(out, "%u pod%s %s: %s.\n", r->refused[i],
+				   units_plural(r->refused[i]), text_of(r, i), advice);
 	}
 	tell_retry(r, out);
 	if (r->cut)
@@ -409,7 +404,7 @@ void preempt_tell_reclaim(const struct preempt_plan *plan, const char *namespace
 	for (size_t i = 0; i < c->victim_count; i++) {
 		if (!is_first(c, i, &count))
 			continue;
-		buf_printf(out, "%s%u pod%s of %s", separator, count, plural(count),
+		buf_printf(out, "%s%u pod%s of %s", separator, count, units_plural(count),
 			   quota_of(c, i));
 		separator = ", ";
 	}

@@ -51,6 +51,7 @@
 
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/score/plugin.h"
+#include "shared/units.h"
 
 #define CONTENTION_FREE 0.1
 #define OOM_KILLS_MOST	5 /* that many take all that they may take */
@@ -260,7 +261,7 @@ static void tell_strain(const struct score_node *node, double waited, double fac
 	if (node->oom_kills > 0)
 		score_say(r, "%s%.*f OOM kill%s", waited > 0 ? " and " : "",
 			  node->oom_kills == floor(node->oom_kills) ? 0 : 2, node->oom_kills,
-			  node->oom_kills == 1 ? "" : "s");
+			  units_plural(node->oom_kills));
 }
 
 /* The share of contention that costs, from 0. */

@@ -11,6 +11,7 @@
 #include "aggregator/policy/slack/slack_internal.h"
 #include "shared/array.h"
 #include "shared/mem.h"
+#include "shared/units.h"
 
 enum { NODES_TOLD = 8, LINES_TOLD = 200 };
 
@@ -205,9 +206,8 @@ void slack_tell(struct slack_run *r)
 		const struct slack_demand *d = &res->demand[i];
 
 		buf_printf(out, "%u more node%s like %s would hold what finds no place%s%s%s\n",
-			   d->count, d->count == 1 ? "" : "s", d->like,
-			   *d->instance_type ? " (" : "", d->instance_type,
-			   *d->instance_type ? ")" : "");
+			   d->count, units_plural(d->count), d->like, *d->instance_type ? " (" : "",
+			   d->instance_type, *d->instance_type ? ")" : "");
 	}
 	if (r->out_of_tries)
 		buf_printf(out, "making way was tried on %u nodes, and not on all\n",
