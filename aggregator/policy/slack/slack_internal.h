@@ -270,13 +270,13 @@ void slack_place_missing(struct slack_run *r);
 /* slack_verify.c */
 /* Puts placeholders back, pushes out, and gives up the surplus. */
 void slack_verify(struct slack_run *r);
-void slack_guard_init(struct slack_run *r);
+void slack_verify_init(struct slack_run *r);
 /*
  * Whether, in the present state of the simulation, constraints of a placeholder are violated, of
  * the classes that mind the class; of its own class too with `own`. *who (may be NULL) is the
  * class of that placeholder. When all checks are spent: true, and r->out_of_tries.
  */
-bool slack_guard_breaks(struct slack_run *r, uint32_t class, bool own, uint32_t *who);
+bool slack_verify_breaks(struct slack_run *r, uint32_t class, bool own, uint32_t *who);
 
 /* --- slack_after.c */
 

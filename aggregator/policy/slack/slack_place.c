@@ -136,13 +136,13 @@ struct displacing {
 /* Whether taking or moving them violates constraints. Holders of a class are neighbours. */
 static bool makes_trouble(struct slack_run *r, uint32_t class, const struct displacing *d)
 {
-	bool trouble = slack_guard_breaks(r, class, false, NULL);
+	bool trouble = slack_verify_breaks(r, class, false, NULL);
 
 	for (size_t i = 0; i < d->count && !trouble; i++) {
 		uint32_t displaced = r->holders[d->of[i]].class;
 
 		if (i == 0 || displaced != r->holders[d->of[i - 1]].class)
-			trouble = slack_guard_breaks(r, displaced, true, NULL);
+			trouble = slack_verify_breaks(r, displaced, true, NULL);
 	}
 	return trouble;
 }
@@ -324,7 +324,7 @@ static bool place_one(struct slack_run *r, uint32_t class, struct choices *c)
 		bool trouble;
 
 		place_put(r->place, r->holders[h].pod, n);
-		trouble = slack_guard_breaks(r, class, false, &minder);
+		trouble = slack_verify_breaks(r, class, false, &minder);
 		place_revert(r->place, m);
 		if (!trouble) {
 			place_on(r, h, n);

@@ -418,7 +418,7 @@ static bool run_step(struct slack_run *r)
 	slack_ready_slots(r);
 	if (slack_is_out_of_time(r))
 		return false;
-	slack_guard_init(r);
+	slack_verify_init(r);
 	slack_verify(r);
 	slack_place_missing(r);
 	if (slack_is_out_of_time(r))

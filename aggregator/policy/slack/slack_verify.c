@@ -37,13 +37,13 @@
 
 /* --- constraints of other placeholders */
 
-enum { GUARD_ASKS = 2000000 };
+enum { ASKS_MOST = 2000000 };
 
-void slack_guard_init(struct slack_run *r)
+void slack_verify_init(struct slack_run *r)
 {
 	uint32_t count = (uint32_t)r->class_count, at = 0;
 
-	r->asks = GUARD_ASKS;
+	r->asks = ASKS_MOST;
 	r->minders_from = mem_zalloc((size_t)count + 1, sizeof(*r->minders_from));
 	for (uint32_t class = 0; class < count; class ++) {
 		r->minders_from[class] = at;
@@ -92,7 +92,7 @@ static bool class_is_broken(struct slack_run *r, uint32_t class)
 	return false;
 }
 
-bool slack_guard_breaks(struct slack_run *r, uint32_t class, bool own, uint32_t *who)
+bool slack_verify_breaks(struct slack_run *r, uint32_t class, bool own, uint32_t *who)
 {
 	for (uint32_t i = r->minders_from[class]; i < r->minders_from[class + 1]; i++) {
 		uint32_t minder = r->minders[i];
@@ -215,7 +215,7 @@ static bool is_missed(struct slack_run *r, const struct slack_holder *h)
 	bool missed;
 
 	place_take(r->place, h->pod);
-	missed = slack_guard_breaks(r, h->class, true, NULL);
+	missed = slack_verify_breaks(r, h->class, true, NULL);
 	place_revert(r->place, m);
 	return missed;
 }
