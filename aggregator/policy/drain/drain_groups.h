@@ -50,6 +50,12 @@ struct drain_groups {
 	struct drain_floor left; /* what may go yet */
 };
 
+/* False for DRAIN_NO_GROUP. */
+static inline bool drain_group_is_atomic(const struct drain_groups *g, uint32_t group)
+{
+	return group != DRAIN_NO_GROUP && g->of[group].atomic;
+}
+
 /* -EINVAL for a rule with min < 0, min above max, or a name twice; the reason names it. */
 int drain_groups_check(const struct drain_group_rule *rules, size_t count, struct error *error);
 /* No nodes yet; what is left is unlimited. */

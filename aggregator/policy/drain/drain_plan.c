@@ -411,11 +411,6 @@ static int64_t limit_of(const struct drain_run *r)
 				    loop_ns);
 }
 
-static bool is_atomic(const struct drain_run *r, const struct drain_case *c)
-{
-	return c->group != DRAIN_NO_GROUP && r->plan->groups.of[c->group].atomic;
-}
-
 bool drain_is_late(const struct drain_run *r, size_t simulated)
 {
 	return r->in->out_of_time && simulated >= r->config->rules.simulation_min_nodes &&
@@ -449,7 +444,8 @@ static void simulate_all(struct drain_run *r, const size_t *order, size_t count)
 			continue;
 		}
 		simulate(r, c);
-		found += r->set_count > before && !is_atomic(r, c);
+		found +=
+			r->set_count > before && !drain_group_is_atomic(&r->plan->groups, c->group);
 	}
 }
 

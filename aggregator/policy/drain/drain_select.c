@@ -17,11 +17,6 @@ static bool may_go(const struct drain_removable *n)
 	return n->reason == DRAIN_NONE;
 }
 
-static bool is_atomic(const struct drain_groups *g, const struct drain_removable *n)
-{
-	return n->group != DRAIN_NO_GROUP && g->of[n->group].atomic;
-}
-
 /* --- time */
 
 static void check_due(const struct drain_options *o, struct drain_removable *n, int64_t now_ns)
@@ -97,7 +92,7 @@ static void accept_all(struct drain_groups *g, struct drain_removable *nodes, si
 		for (size_t i = 0; i < count; i++) {
 			if ((nodes[i].movable > 0) != drains || !may_go(&nodes[i]))
 				continue;
-			if (!is_atomic(g, &nodes[i])) {
+			if (!drain_group_is_atomic(g, nodes[i].group)) {
 				accept(g, &nodes[i]);
 			} else if (!accepted[nodes[i].group]) {
 				accepted[nodes[i].group] = true;
@@ -125,7 +120,7 @@ void drain_select_atomic(const struct drain_groups *g, struct drain_removable *n
 		if (n->group == DRAIN_NO_GROUP) {
 			n->reason = DRAIN_NOT_AUTOSCALED;
 			error_set(&n->error, "it is in no group");
-		} else if (is_atomic(g, n) &&
+		} else if (drain_group_is_atomic(g, n->group) &&
 			   !drain_group_is_covered(&g->of[n->group], left[n->group])) {
 			n->reason = DRAIN_ATOMIC_FAILED;
 			error_set(&n->error,
@@ -156,7 +151,8 @@ static void wait_for_groups(const struct drain_groups *g, struct drain_removable
 			    size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (nodes[i].reason == DRAIN_ON_COMPLETION && is_atomic(g, &nodes[i]))
+		if (nodes[i].reason == DRAIN_ON_COMPLETION &&
+		    drain_group_is_atomic(g, nodes[i].group))
 			fail_group(nodes, count, nodes[i].group, DRAIN_ON_COMPLETION,
 				   &nodes[i].error);
 }

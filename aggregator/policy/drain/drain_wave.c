@@ -114,7 +114,7 @@ static void leave_out(struct wave *w, size_t number, enum drain_out how)
 	uint32_t group = w->of[number].group;
 
 	w->of[number].out = how;
-	if (group == DRAIN_NO_GROUP || !w->r->plan->groups.of[group].atomic)
+	if (!drain_group_is_atomic(&w->r->plan->groups, group))
 		return;
 	for (size_t i = 0; i < w->r->set_count; i++) {
 		if (w->of[i].group != group || w->of[i].out != DRAIN_STILL_IN ||
