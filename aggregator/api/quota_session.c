@@ -92,7 +92,8 @@ static void give_book(struct quota_session *s)
 
 void quota_book_cache_tidy(struct quota_book_cache *s, int64_t now_ns)
 {
-	size_t kept = 0;
+	struct quota_book *idle[QUOTA_BOOK_CACHE_MAX];
+	size_t kept = 0, idle_count = 0;
 
 	if (!s)
 		return;
@@ -101,9 +102,11 @@ void quota_book_cache_tidy(struct quota_book_cache *s, int64_t now_ns)
 		if (now_ns - s->entries[i].given_ns <= IDLE_NS)
 			s->entries[kept++] = s->entries[i];
 		else
-			quota_book_free(s->entries[i].book);
+			idle[idle_count++] = s->entries[i].book;
 	s->count = kept;
 	pthread_mutex_unlock(&s->lock);
+	while (idle_count)
+		quota_book_free(idle[--idle_count]);
 }
 
 /* --- reservations */
