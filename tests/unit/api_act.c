@@ -191,6 +191,12 @@ static void test_reports(void **state)
 		 400, "nodes[0].x"},
 		{"{'holder':'one','transitions':3,'destinations':[{'node':'b','cpuCap':-1}]}", 400,
 		 "destinations[0].cpuCap"},
+		{"{'holder':'one','transitions':3,'destinations':[{'node':7}]}", 400,
+		 "destinations[0].node"},
+		{"{'holder':'one','transitions':3,'rescues':[{'namespace':'shop','name':'web','"
+		 "node'"
+		 ":{}}]}",
+		 400, "rescues[0].node"},
 		{"{'holder':'one','transitions':3,'requests':[{'id':'x','state':'waiting'}]}", 400,
 		 "requests[0].state"},
 	};
