@@ -4,7 +4,7 @@
  * format (shared/body.c), merging (shared/interval.c), the agent's counters from reading to
  * interval, the newest values in node snapshots and in JSON, and their bounds. Written by hand:
  * the windows of what is counted (windows.h, window_sums.h, window_node.c,
- * window_pod.c) and its JSON (view_json.c).
+ * window_pod.c) and its JSON (aggregator/state/stats_json_usage.c).
  */
 #ifndef EVENKEEL_SHARED_USAGE_FIELDS_H
 #define EVENKEEL_SHARED_USAGE_FIELDS_H
@@ -73,7 +73,7 @@
 	X(swap_bytes, "swapBytes", 11, "limit_swap_bytes")                                         \
 	X(pids, "pids", 12, "limit_pids") /* pids.max */                                           \
 	/* per period, of the cgroup whose quota counts; 0: none */                                \
-	X(cpu_burst_ns, "cpuBurstNanoseconds", 13, "cpu_burst_ns")                                 \
+	X(cpu_burst_ns, "cpuBurstMicroseconds", 13, "cpu_burst_ns")                                \
 	/* CPUs that no other pod has (agent/cpusets.h); 0: none */                                \
 	X(cpu_exclusive_milli, "exclusiveCpuMillicores", 14, "cpu_exclusive_milli")
 

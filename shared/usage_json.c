@@ -17,7 +17,8 @@ void usage_json_write_limits(struct jsonw *w, const struct kernel_limits *limits
 	for (int i = 0; i < LIMIT_cpu_burst_ns; i++)
 		usage_json_write_limit(w, kernel_limit_key[i], *kernel_limit_at(limits, i));
 	if (limits->cpu_burst_ns >= 0)
-		jsonw_key_fixed(w, "cpuBurstMicroseconds", (double)limits->cpu_burst_ns / 1e3, 3);
+		jsonw_key_fixed(w, kernel_limit_key[LIMIT_cpu_burst_ns],
+				(double)limits->cpu_burst_ns / 1e3, 3);
 	if (limits->cpu_exclusive_milli > 0)
 		jsonw_key_int(w, kernel_limit_key[LIMIT_cpu_exclusive_milli],
 			      limits->cpu_exclusive_milli);

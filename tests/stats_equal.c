@@ -71,6 +71,8 @@ static void same_counts(const char *where, const struct window_counts *a,
 			const struct window_counts *b)
 {
 	SAME_NUMBER(seconds);
+	if (a->seconds <= 0)
+		return; /* nothing was counted */
 	SAME_NUMBER(throttled_seconds);
 	SAME_NUMBER(throttled_ratio);
 	for (int p = 0; p < PRESSURES; p++)

@@ -20,10 +20,11 @@
 #include <string.h>
 
 #include "aggregator/api/list.h"
-#include "aggregator/api/view_json.h"
+#include "aggregator/state/stats_json_parts.h"
 #include "aggregator/state/window_sums.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
+#include "shared/usage_json.h"
 
 /* The node or pod of a request. */
 struct subject {
@@ -53,7 +54,9 @@ static void write_bucket(struct jsonw *w, const struct window_bucket *b, bool of
 {
 	struct window_sums sums = {0};
 	struct window_set set;
+	struct json_io io;
 
+	json_io_write(&io, w, true);
 	window_sums_add(&sums, b);
 	window_sums_read(&sums, &set);
 	jsonw_object_open(w);
@@ -63,7 +66,7 @@ static void write_bucket(struct jsonw *w, const struct window_bucket *b, bool of
 	for (int i = 0; i < USAGE_AVERAGED_COUNT; i++)
 		write_stats(w, &usage_latest[i], &set.averaged[i], of_pod && i > 0);
 	if (b->have & (PRESSURE_BITS | USAGE_THROTTLE | USAGE_OOM))
-		view_json_write_contention(w, &set.counts);
+		stats_json_do_contention(&io, &set);
 	jsonw_object_close(w);
 }
 

@@ -31,77 +31,22 @@
 #include "aggregator/api/route.h"
 #include "aggregator/api/score_job.h"
 #include "aggregator/api/view_json.h"
-#include "aggregator/state/node_clock.h"
-#include "aggregator/state/usage_check.h"
+#include "aggregator/state/stats_json_parts.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
 
-static void write_run(struct jsonw *w, const uint8_t run[FRAME_RUN_LEN])
-{
-	char text[2 * FRAME_RUN_LEN + 1];
-
-	for (int i = 0; i < FRAME_RUN_LEN; i++)
-		snprintf(text + 2 * i, sizeof(text) - (size_t)(2 * i), "%02x", run[i]);
-	jsonw_key_string(w, "runId", text);
-}
-
-/* Ahead is positive. What frames need on the way makes a clock seem behind by as much. */
-static void write_clock(struct jsonw *w, const struct node_stats *p)
-{
-	if (!p->clock_known)
-		return;
-	jsonw_key_fixed(w, "clockSkewSeconds", (double)p->clock_ahead_ns / NS_PER_SEC, 3);
-	jsonw_key_bool(w, "clockSkewed", llabs(p->clock_ahead_ns) > NODE_CLOCK_FLAGGED_NS);
-}
-
-/* Values that could not be: how many, and what was wrong with the last. */
-static void write_quarantine(struct jsonw *w, const struct node_quarantine *q)
-{
-	if (!q->count)
-		return;
-	jsonw_key_object(w, "quarantine");
-	jsonw_key_uint(w, "count", q->count);
-	jsonw_key_string(w, "lastReason", quarantine_reason_name[q->reason]);
-	jsonw_key_string(w, "lastMessage", q->message);
-	jsonw_key_time(w, "lastTime", q->last_ns);
-	jsonw_object_close(w);
-}
-
-static void write_source(struct jsonw *w, const struct node_stats *p, int64_t now_ns)
+static void write_source(struct json_io *io, struct node_stats *p, int64_t now_ns)
 {
 	enum freshness state = node_stats_freshness(p, now_ns);
+	struct jsonw *w = io->out;
 
 	jsonw_key_object(w, "source");
 	jsonw_key_string(w, "state", freshness_name(state));
 	if (state != NEVER)
 		jsonw_key_fixed(w, "ageSeconds", (double)node_stats_age_ns(p, now_ns) / NS_PER_SEC,
 				3);
-	if (state != NEVER && !p->foreign) {
-		jsonw_key_string(w, "tier", sampler_tiers[p->tier]);
-		jsonw_key_fixed(w, "rateHz", p->rate_hz, 3);
-		write_clock(w, p);
-		write_run(w, p->run);
-		jsonw_key_int(w, "missedTicks", p->missed_ticks);
-		jsonw_key_int(w, "overflowCgroups", p->overflow);
-		jsonw_key_fixed(w, "agentCpuMillicores", p->agent_cpu_milli, 3);
-		jsonw_key_fixed(w, "passMicroseconds", (double)p->pass_ns / 1000, 3);
-		write_quarantine(w, &p->quarantine);
-	}
-	jsonw_object_close(w);
-}
-
-static void write_machine(struct jsonw *w, const struct machine_stats *m)
-{
-	if (!m->known)
-		return;
-	jsonw_key_object(w, "machine");
-	jsonw_key_object(w, "cpuMillicores");
-	jsonw_key_fixed(w, "user", m->user_milli, 3);
-	jsonw_key_fixed(w, "system", m->system_milli, 3);
-	jsonw_key_fixed(w, "iowait", m->iowait_milli, 3);
-	jsonw_key_fixed(w, "steal", m->steal_milli, 3);
-	jsonw_object_close(w);
-	jsonw_key_int(w, "memoryAvailableBytes", m->mem_available_bytes);
+	if (state != NEVER && !p->foreign)
+		stats_json_do_source(io, p);
 	jsonw_object_close(w);
 }
 
@@ -187,17 +132,18 @@ static void write_idle(struct jsonw *w, const struct node_stats *p)
 
 static void write_members(struct jsonw *w, const struct answer *a, const struct view_node *n)
 {
-	const struct node_stats *p = n->stats;
+	struct node_stats p; /* a copy: parts of stats are an output, too */
+	struct json_io io;
 
+	memcpy(&p, n->stats, sizeof(p));
+	json_io_write(&io, w, true);
 	jsonw_key_string(w, "name", n->name);
 	write_object(w, a, n);
-	write_source(w, p, a->now_ns);
+	write_source(&io, &p, a->now_ns);
 	write_promises(w, a, n);
 	write_assumed(w, a, n);
-	write_idle(w, p);
-	write_machine(w, &p->machine);
-	view_json_write_usage(w, &p->usage, p->end_ns);
-	view_json_write_contention(w, &p->usage.windows[WINDOW_5M].counts);
+	write_idle(w, &p);
+	stats_json_do_node_use(&io, &p);
 }
 
 static bool matches(const struct view_node *n, const struct list_query *q)

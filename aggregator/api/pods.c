@@ -23,6 +23,7 @@
 #include "aggregator/api/route.h"
 #include "aggregator/api/view_json.h"
 #include "aggregator/model/pod_sums.h"
+#include "aggregator/state/stats_json_parts.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
 
@@ -47,45 +48,20 @@ static void write_workload(struct jsonw *w, const struct answer *a, const struct
 	jsonw_object_close(w);
 }
 
-static void write_container(struct jsonw *w, const struct view_pod *p,
+static void write_container(struct json_io *io, const struct view_pod *p,
 			    const struct container_stats *c, int64_t end_ns)
 {
 	char name[CONTAINER_NAME_MAX + 1];
 	bool named = p->pod && kube_pod_find_container(p->pod, c->id, name);
+	struct kernel_limits limits = *c->limits;
+	struct container_stats copy = *c;
 
-	jsonw_object_open(w);
+	jsonw_object_open(io->out);
 	if (named)
-		jsonw_key_string(w, "name", name);
-	jsonw_key_string(w, named ? "cgroup" : "name", c->name);
-	jsonw_key_text(w, "id", c->id);
-	jsonw_key_text(w, "runtime", container_runtime_name[c->runtime]);
-	usage_json_write_limits(w, c->limits);
-	view_json_write_latest(w, &c->latest, end_ns);
-	view_json_write_pressure(w, c);
-	if (c->throttle_known)
-		jsonw_key_fixed(w, "throttledSeconds", (double)c->throttled_seconds, 6);
-	jsonw_object_close(w);
-}
-
-static void write_hours(struct jsonw *w, const char *key, const float hours[PEAK_HOURS],
-			int64_t newest, int decimals)
-{
-	jsonw_key_array(w, key);
-	for (int i = 1; i <= PEAK_HOURS; i++)
-		jsonw_fixed(w, (double)hours[(newest + i) % PEAK_HOURS], decimals);
-	jsonw_array_close(w);
-}
-
-/* Oldest hour first; the newest ends at "end" and may still be running. null: not measured. */
-static void write_peaks(struct jsonw *w, const struct pod_peaks *p)
-{
-	if (!p)
-		return;
-	jsonw_key_object(w, "hourlyPeaks");
-	jsonw_key_time(w, "end", (p->newest + 1) * PEAK_HOUR_SECONDS * NS_PER_SEC);
-	write_hours(w, "cpuMillicores", p->cpu_milli, p->newest, 3);
-	write_hours(w, "workingSetBytes", p->working_set_bytes, p->newest, 0);
-	jsonw_object_close(w);
+		jsonw_key_string(io->out, "name", name);
+	jsonw_key_string(io->out, named ? "cgroup" : "name", c->name);
+	stats_json_do_container(io, &copy, &limits, end_ns);
+	jsonw_object_close(io->out);
 }
 
 static const char *qos_class(const struct view_pod *p)
@@ -129,25 +105,19 @@ static void write_wishes(struct jsonw *w, const struct kube_pod *pod)
 	jsonw_key_text(w, "resize", resizes[pod->resize]);
 }
 
-static void write_containers(struct jsonw *w, const struct view_pod *p, int64_t end_ns)
-{
-	jsonw_key_array(w, "containers");
-	for (size_t i = 0; i < p->use->container_count; i++)
-		write_container(w, p, &p->use->containers[i], end_ns);
-	jsonw_array_close(w);
-}
-
 static void write_use(struct jsonw *w, const struct answer *a, const struct node_stats *stats,
 		      const struct view_pod *p)
 {
-	struct usage_summary usage;
+	struct stats_json_pod use = stats_json_pod_of(stats, p->use);
+	struct json_io io;
 
-	node_stats_pod_usage(stats, p->use, &usage);
-	view_json_write_usage(w, &usage, stats->end_ns);
-	view_json_write_contention(w, &usage.windows[WINDOW_5M].counts);
-	if (a->peaks)
-		write_peaks(w, p->use->peaks);
-	write_containers(w, p, stats->end_ns);
+	json_io_write(&io, w, true);
+	use.has_peaks &= a->peaks;
+	stats_json_do_pod_use(&io, &use);
+	jsonw_key_array(w, "containers");
+	for (size_t i = 0; i < p->use->container_count; i++)
+		write_container(&io, p, &p->use->containers[i], stats->end_ns);
+	jsonw_array_close(w);
 }
 
 static void write_pod(struct jsonw *w, const struct answer *a, const struct list_item *item)

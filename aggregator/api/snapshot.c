@@ -161,7 +161,7 @@ static void write_usage_head(struct snapshot_stream *s)
 	jsonw_array_close(w);
 	jsonw_object_close(w);
 	jsonw_key_object(w, "usage");
-	jsonw_key_string(w, "apiVersion", "evenkeel.io/v1");
+	jsonw_key_string(w, "apiVersion", STATS_JSON_VERSION);
 	jsonw_key_string(w, "kind", "Usage");
 	jsonw_key_time_exact(w, "time", s->now_ns);
 	jsonw_key_array(w, "nodes");

@@ -19,7 +19,7 @@
  *   {"apiVersion":"evenkeel.io/v1","kind":"Snapshot","time":T,
  *    "sources":[{"kind":K,"apiVersion":S,"state":S,"changed":T[,"message":S][,"skipped":I][,"skippedLast":S][,"unreadable":[{"namespace","name"[,"node"],"reason"}..][,"moreUnreadable":true]]}..],
  *    "list":{"apiVersion":"v1","kind":"List","items":[OBJECT..]},
- *    "usage":{"apiVersion":"evenkeel.io/v1","kind":"Usage","time":T,"nodes":[..],"pods":[..]},
+ *    "usage":{"apiVersion":"evenkeel.io/v2","kind":"Usage","time":T,"nodes":[..],"pods":[..]},
  *    "state":{["ledger":[..]][,"workloads":[..]][,"slack":{..}][,"drain":{..}]}}
  *
  * Objects stand in the order of enum object_kind, then of namespace and name; nodes and pods of

@@ -286,7 +286,8 @@ static int check_text(struct snapshot_text *t, const char *path, const char *key
 		return -EINVAL;
 	got = cJSON_GetStringValue(value);
 	if (!got || strcmp(got, want) != 0)
-		rc = snapshot_text_fail(&before, "%s%s: must be %s", path, key, want);
+		rc = snapshot_text_fail(&before, "%s%s: must be %s, not \"%.64s\"", path, key, want,
+					got ? got : "");
 	cJSON_Delete(value);
 	return rc;
 }
@@ -319,7 +320,7 @@ static int read_member(struct snapshot *s, struct snapshot_text *t, const char *
 	const struct destination pods = {s, path, "pods", stats_json_add_pod};
 
 	if (strcmp(key, "apiVersion") == 0)
-		return check_text(t, path, key, "evenkeel.io/v1");
+		return check_text(t, path, key, STATS_JSON_VERSION);
 	if (strcmp(key, "kind") == 0)
 		return check_text(t, path, key, "Usage");
 	if (strcmp(key, "time") == 0)

@@ -26,9 +26,9 @@ void json_io_read(struct json_io *io, cJSON *item, struct error *reason)
 	}
 }
 
-void json_io_write(struct json_io *io, struct jsonw *out)
+void json_io_write(struct json_io *io, struct jsonw *out, bool answer)
 {
-	*io = (struct json_io){.out = out};
+	*io = (struct json_io){.out = out, .answer = answer};
 }
 
 void json_io_end(struct json_io *io)
@@ -226,81 +226,85 @@ void json_io_list_leave(struct json_io *io, const struct json_io_level *level)
 
 /* --- numbers ---------------------------------------------------------------------------------- */
 
-/* False: an error. null is NaN where that is allowed. */
-static bool read_number(struct json_io *io, const char *key, const cJSON *item, bool nan,
-			double *value)
+bool json_io_known(struct json_io *io, const char *key, bool known)
 {
-	if (!item)
-		return false;
-	if (nan && cJSON_IsNull(item)) {
-		*value = NAN;
-		return true;
-	}
-	if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble)) {
-		json_io_fail(io, key, nan ? "must be a number or null" : "must be a number");
-		return false;
-	}
-	*value = item->valuedouble;
-	return true;
+	if (!io->out)
+		known = !cJSON_IsNull(find(io, key));
+	if (!known && io->out)
+		jsonw_key_null(io->out, key);
+	else if (!known)
+		take(io, key, true);
+	return known;
 }
 
-static void write_double(struct json_io *io, const char *key, double value)
+static void write_number(struct json_io *io, double value, bool single, int decimals)
 {
-	jsonw_key(io->out, key);
-	if (io->single)
+	if (io->answer)
+		jsonw_fixed(io->out, value, decimals);
+	else if (single)
 		jsonw_exact_float(io->out, (float)value);
 	else
 		jsonw_exact(io->out, value);
 }
 
-void json_io_double(struct json_io *io, const char *key, double *value)
+static void read_number(struct json_io *io, const char *key, const cJSON *item, double *value)
 {
-	if (io->out)
-		write_double(io, key, *value);
+	if (!item)
+		return;
+	if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble))
+		json_io_fail(io, key, "must be a number");
 	else
-		read_number(io, key, take(io, key, true), false, value);
+		*value = item->valuedouble;
 }
 
-void json_io_double_or_nan(struct json_io *io, const char *key, double *value)
+void json_io_double(struct json_io *io, const char *key, double *value, int decimals)
 {
-	if (io->out)
-		write_double(io, key, *value);
+	if (!io->out) {
+		read_number(io, key, take(io, key, true), value);
+		return;
+	}
+	jsonw_key(io->out, key);
+	write_number(io, *value, io->single, decimals);
+}
+
+void json_io_double_or_nan(struct json_io *io, const char *key, double *value, int decimals)
+{
+	if (json_io_known(io, key, !isnan(*value)))
+		json_io_double(io, key, value, decimals);
 	else
-		read_number(io, key, take(io, key, true), true, value);
+		*value = NAN;
 }
 
 /* A value beyond the range of float is an error. */
-static void read_float(struct json_io *io, const char *key, const cJSON *item, bool nan,
-		       float *value)
+static void read_float(struct json_io *io, const char *key, const cJSON *item, float *value)
 {
-	double wide;
+	double wide = (double)*value;
 
-	if (!read_number(io, key, item, nan, &wide))
-		return;
+	read_number(io, key, item, &wide);
 	if (isfinite(wide) && !isfinite((float)wide))
 		json_io_fail(io, key, "is too large");
 	else
 		*value = (float)wide;
 }
 
-void json_io_float(struct json_io *io, const char *key, float *value)
+void json_io_float(struct json_io *io, const char *key, float *value, int decimals)
 {
-	if (io->out) {
-		jsonw_key(io->out, key);
-		jsonw_exact_float(io->out, *value);
-	} else {
-		read_float(io, key, take(io, key, true), false, value);
+	if (!io->out) {
+		read_float(io, key, take(io, key, true), value);
+		return;
 	}
+	jsonw_key(io->out, key);
+	write_number(io, (double)*value, true, decimals);
 }
 
-void json_io_floats(struct json_io *io, const char *key, float *values, size_t count)
+void json_io_floats(struct json_io *io, const char *key, float *values, size_t count, int decimals)
 {
 	const cJSON *list;
 
 	if (io->out) {
 		jsonw_key_array(io->out, key);
 		for (size_t i = 0; i < count; i++)
-			jsonw_exact_float(io->out, values[i]);
+			write_number(io, (double)values[i], true, decimals);
 		jsonw_array_close(io->out);
 		return;
 	}
@@ -311,8 +315,25 @@ void json_io_floats(struct json_io *io, const char *key, float *values, size_t c
 		json_io_fail(io, key, "must be a list of %zu numbers", count);
 		return;
 	}
-	for (const cJSON *item = list->child; item; item = item->next)
-		read_float(io, key, item, true, values++);
+	for (const cJSON *item = list->child; item; item = item->next, values++)
+		if (cJSON_IsNull(item))
+			*values = NAN;
+		else
+			read_float(io, key, item, values);
+}
+
+void json_io_scaled(struct json_io *io, const char *key, int64_t *ns, int64_t least_ns,
+		    double unit_ns, int decimals)
+{
+	double value = (double)*ns / unit_ns;
+
+	json_io_double(io, key, &value, decimals);
+	if (io->out || io->bad)
+		return;
+	if (value * unit_ns >= (double)least_ns && value * unit_ns < 0x1p63)
+		*ns = llround(value * unit_ns);
+	else
+		json_io_fail(io, key, "is out of range");
 }
 
 /* Digits, with a sign in front or without; nothing else. */
@@ -356,13 +377,13 @@ static void write_whole(struct json_io *io, const char *key, bool negative, uint
 	char text[32];
 
 	jsonw_key(io->out, key);
-	snprintf(text, sizeof(text), "%s%llu", negative ? "-" : "", (unsigned long long)magnitude);
-	if (magnitude > (uint64_t)JSON_IO_WHOLE_MAX)
+	if (magnitude > (uint64_t)JSON_IO_WHOLE_MAX) {
+		snprintf(text, sizeof(text), "%s%llu", negative ? "-" : "",
+			 (unsigned long long)magnitude);
 		jsonw_string(io->out, text);
-	else if (negative)
-		jsonw_int(io->out, -(int64_t)magnitude);
-	else
-		jsonw_uint(io->out, magnitude);
+	} else {
+		jsonw_int(io->out, negative ? -(int64_t)magnitude : (int64_t)magnitude);
+	}
 }
 
 void json_io_i64(struct json_io *io, const char *key, int64_t *value, int64_t least, int64_t most)
@@ -389,14 +410,10 @@ void json_io_i64(struct json_io *io, const char *key, int64_t *value, int64_t le
 
 void json_io_i64_or_null(struct json_io *io, const char *key, int64_t *value, int64_t none)
 {
-	if (io->out && *value == none) {
-		jsonw_key_null(io->out, key);
-	} else if (!io->out && cJSON_IsNull(find(io, key))) {
-		take(io, key, true);
-		*value = none;
-	} else {
+	if (json_io_known(io, key, *value != none))
 		json_io_i64(io, key, value, 0, INT64_MAX);
-	}
+	else
+		*value = none;
 }
 
 void json_io_u64(struct json_io *io, const char *key, uint64_t *value, uint64_t most)
@@ -445,16 +462,15 @@ void json_io_text(struct json_io *io, const char *key, const char **value, size_
 
 void json_io_time(struct json_io *io, const char *key, int64_t *unix_ns)
 {
-	char text[TIMEFMT_LEN];
 	const char *got = NULL;
 	int64_t ns;
 
-	if (io->out) {
-		timefmt_rfc3339_exact(*unix_ns, text);
-		jsonw_key_string(io->out, key, text);
-		return;
-	}
-	json_io_text(io, key, &got, sizeof(text));
+	if (io->out && io->answer)
+		jsonw_key_time(io->out, key, *unix_ns);
+	else if (io->out)
+		jsonw_key_time_exact(io->out, key, *unix_ns);
+	else
+		json_io_text(io, key, &got, TIMEFMT_LEN);
 	if (!got)
 		return;
 	if (timefmt_parse(got, &ns, NULL) || ns < 0)

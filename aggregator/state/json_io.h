@@ -30,6 +30,7 @@ enum { JSON_IO_FIELD_MAX = 256 };
  */
 struct json_io {
 	struct jsonw *out; /* borrowed; NULL: reading */
+	bool answer; /* writing: rounds numbers and times, as answers of the API have them */
 	bool single; /* writing: doubles hold no more than a float does */
 	cJSON *at; /* borrowed */
 	cJSON *taken; /* owned; strings that were read point into it */
@@ -48,7 +49,7 @@ struct json_io_level {
 
 /* `item` is taken apart, and freed by json_io_end() with all that strings point to. */
 void json_io_read(struct json_io *io, cJSON *item, struct error *error);
-void json_io_write(struct json_io *io, struct jsonw *out);
+void json_io_write(struct json_io *io, struct jsonw *out, bool answer);
 /* Complains about members that were not taken. */
 void json_io_finish(struct json_io *io);
 void json_io_end(struct json_io *io);
@@ -70,13 +71,22 @@ bool json_io_list(struct json_io *io, const char *key, size_t *count, size_t mos
 void json_io_item(struct json_io *io, size_t index, struct json_io_level *level);
 void json_io_list_leave(struct json_io *io, const struct json_io_level *level);
 
-/* Every one of these is required. */
-void json_io_double(struct json_io *io, const char *key, double *value);
-void json_io_float(struct json_io *io, const char *key, float *value);
+/*
+ * Whether the value follows, which is to be passed next; else null stands for it. Writing, what the
+ * caller says.
+ */
+bool json_io_known(struct json_io *io, const char *key, bool known);
+
+/* Every one of these is required. `decimals` are those of an answer. */
+void json_io_double(struct json_io *io, const char *key, double *value, int decimals);
+void json_io_float(struct json_io *io, const char *key, float *value, int decimals);
 /* null stands for NaN. */
-void json_io_double_or_nan(struct json_io *io, const char *key, double *value);
+void json_io_double_or_nan(struct json_io *io, const char *key, double *value, int decimals);
 /* A list of `count` such. */
-void json_io_floats(struct json_io *io, const char *key, float *values, size_t count);
+void json_io_floats(struct json_io *io, const char *key, float *values, size_t count, int decimals);
+/* Nanoseconds in units of `unit_ns`; exact below 2^50 ns. */
+void json_io_scaled(struct json_io *io, const char *key, int64_t *ns, int64_t least_ns,
+		    double unit_ns, int decimals);
 void json_io_i64(struct json_io *io, const char *key, int64_t *value, int64_t least, int64_t most);
 /* null stands for the value none; else it is not negative. */
 void json_io_i64_or_null(struct json_io *io, const char *key, int64_t *value, int64_t none);

@@ -8,33 +8,39 @@
 
 /*
  * A node and a pod of a Usage object
- * {"apiVersion":"evenkeel.io/v1","kind":"Usage","time":T,"nodes":[NODE..],"pods":[POD..]}. T are
+ * {"apiVersion":"evenkeel.io/v2","kind":"Usage","time":T,"nodes":[NODE..],"pods":[POD..]}. T are
  * times in RFC 3339 with all nanoseconds, I whole numbers (beyond 2^53 strings of digits), D
  * doubles (%.17g), F floats (%.9g). What is in brackets is there where it is known; STATS of pods
  * have F for D and no percentiles.
  *
  *   NODE   {"name"[,"end":T][,"source":SOURCE][,"capacity":{"cpuMillicores":I,"memoryBytes":I}][,"allocatable":{..}]
- *           [,"machine":{"cpuMillicores":{"user":D,"system","iowait","steal"},"memoryAvailableBytes":I}],"totals":{
- *           "missedTicks":I,"cpuNanoseconds":{"user":I,"system","iowait","steal"}[,"pressureNanoseconds":{["cpu":I]
- *           [,"memory"][,"cpuStalled"][,"memoryStalled"]}]},"usage":USAGE}; without "end" it was never heard
- *   SOURCE {"tier":"T0".."T3","rateHz":F,"runId":hex,"missedTicks":I,"overflowCgroups":I,"passNanoseconds":I,
- *           "agentCpuMillicores":D[,"clockAheadNanoseconds":I],"asideNanoseconds":I[,"quarantine":{"count":I,
- *           "lastReason"[,"lastMessage"],"lastTime":T}]}; absent where no agent told it
+ *           ,"totals":{"missedTicks":I,"cpuNanoseconds":{"user":I,"system","iowait","steal"}[,"pressureNanoseconds":{
+ *           ["cpu":I][,"memory"][,"cpuStalled"][,"memoryStalled"]}]}[,"machine":{"cpuMillicores":{"user":D,"system",
+ *           "iowait","steal"},"memoryAvailableBytes":I}],"usage":USAGE[,"contention":CONTENTION][,"recent":{
+ *           ["cpuMillicores":STATS][,"memoryBytes":STATS]}]}; without "end" it was never heard
+ *   SOURCE {"tier":"T0".."T3","rateHz":F[,"clockSkewSeconds":D],"runId":hex,"missedTicks":I,"overflowCgroups":I,
+ *           "agentCpuMillicores":D,"passMicroseconds":D[,"quarantine":{"count":I,"lastReason"[,"lastMessage"],
+ *           "lastTime":T}],"asideNanoseconds":I}; absent where no agent told it
  *   POD    {"node"[,"end":T of the node],"name"[,"uid"],"kind":"Pod|Container|Unit|Slice"[,"qosClass"]
- *           [,"kernelLimits":LIMITS],"usage":USAGE[,"hourlyPeaks":{"end":T,"cpuMillicores":[F|null, 24 of them],
- *           "workingSetBytes":[..]}][,"containers":[CONTAINER..]]}
- *   CONTAINER {"name"[,"id"][,"runtime"][,"kernelLimits":LIMITS],"usage":{LATESTS}[,"contention":{["cpu":F]..}]
- *           [,"throttledSeconds":F]}
+ *           [,"kernelLimits":LIMITS],"usage":USAGE[,"contention":CONTENTION][,"hourlyPeaks":{"end":T,
+ *           "cpuMillicores":[F|null, 24 of them],"workingSetBytes":[..]}][,"containers":[CONTAINER..]]}
+ *   CONTAINER {"name"[,"id"][,"runtime"][,"kernelLimits":LIMITS],"usage":{without windows}[,"contention":{"cpu":F|null,
+ *           "memory","cpuStalledRatio","memoryStalledRatio"}][,"throttledSeconds":F]}
  *   LIMITS {["cpuMillicores":I|null]..}, by the rows of KERNEL_LIMITS (shared/usage_fields.h); null is no limit
- *   USAGE  {LATESTS,"windows":{["5m":{["cpuMillicores":STATS][,"memoryBytes"][,"workingSetBytes"][,"counts":COUNTS]}]..}}
- *   LATESTS ["cpuMillicores":{"value":F,"ageSeconds":I}].., by the rows of USAGE_AVERAGED and USAGE_NEWEST
- *   STATS  {"start":T,"end":T,"samples":I,"mean":D,"stddev":D[,"p50":D,"p95":D,"p99":D],"min":D|null,"max":D|null};
- *           null is not known
- *   COUNTS {"seconds":D[,"throttledSeconds":D],"throttledRatio":D|null[,"oomKills":I],"pressure":{"cpu":D|null,
- *           "memory","cpuStalled","memoryStalled"}}; null is not measured
+ *   USAGE  {["cpuMillicores":{["latest":LATEST,]"windows":{["5m":STATS][,"10m"][,"15m"]}}]..["swapBytes":{"latest":
+ *           LATEST}]..}, by the rows of USAGE_AVERAGED and USAGE_NEWEST
+ *   LATEST {"value":F[,"end":T]}, of whole seconds before the end of the stats; without, that end
+ *   STATS  {"start":T,"end":T[,"samples":I],"mean":D,"stddev":D[,"p50":D,"p95":D,"p99":D][,"min":D][,"max":D]}
+ *   CONTENTION {COUNTS[,"windows":{["10m":{COUNTS}][,"15m"]}]}, of the newest 5 minutes, and of longer windows
+ *   COUNTS "cpu":D|null,"memory","cpuStalledRatio","memoryStalledRatio","throttledRatio","throttledSeconds",
+ *           "oomKills":I|null,"seconds":D; null is not measured. cpu and memory are the shares of the time in which
+ *           some task waited for neighbours, the stalled ones those in which none could run
  */
 void stats_json_write_node(const struct node_stats *p, struct jsonw *w);
 void stats_json_write_pod(const struct node_stats *p, const struct pod_stats *pod, struct jsonw *w);
+
+/* Of a Usage object. */
+#define STATS_JSON_VERSION "evenkeel.io/v2"
 
 enum {
 	STATS_JSON_NODES_MAX = 100000,

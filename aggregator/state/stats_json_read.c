@@ -106,7 +106,7 @@ int stats_json_add_node(struct stats_json_set *s, cJSON *item, char field[JSON_I
 
 /* --- pods ------------------------------------------------------------------------------------- */
 
-static void read_containers(struct json_io *io, struct kept_pod *kept)
+static void read_containers(struct json_io *io, struct kept_pod *kept, int64_t end_ns)
 {
 	struct container_stats *containers;
 	struct json_io_level level;
@@ -120,7 +120,7 @@ static void read_containers(struct json_io *io, struct kept_pod *kept)
 		struct container_stats *c = &containers[i];
 
 		kept->container_limits[i] = KERNEL_LIMITS_UNKNOWN;
-		stats_json_do_container(io, i, c, &kept->container_limits[i]);
+		stats_json_do_container_item(io, i, c, &kept->container_limits[i], end_ns);
 		c->name = mem_strdup(c->name ? c->name : "");
 		c->id = mem_strdup(c->id ? c->id : "");
 		c->limits = &kept->container_limits[i];
@@ -168,7 +168,7 @@ int stats_json_add_pod(struct stats_json_set *s, cJSON *item, char field[JSON_IO
 
 	json_io_read(&io, item, reason);
 	stats_json_do_pod(&io, &pod);
-	read_containers(&io, &kept);
+	read_containers(&io, &kept, pod.end_ns);
 	json_io_finish(&io);
 	if (!io.bad && s->pod_count >= STATS_JSON_PODS_MAX)
 		json_io_fail(&io, "name", "there are more than %d pods", STATS_JSON_PODS_MAX);

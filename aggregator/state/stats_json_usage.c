@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Newest values and windows in JSON, of nodes and pods alike. */
+/* Usage and contention in JSON, of nodes, pods and containers alike. */
 #include <math.h>
 #include <string.h>
 
 #include "aggregator/state/stats_json_parts.h"
+#include "shared/usage_json.h"
 
-const char *const stats_json_pressures[PRESSURES] = {
+/* Of CPU and memory: the shares of the time in which some task waited, and in which none could run. */
+static const char *const pressure_keys[PRESSURES] = {
 	[CONTENTION_CPU] = "cpu",
 	[CONTENTION_MEMORY] = "memory",
-	[STALL_CPU] = "cpuStalled",
-	[STALL_MEMORY] = "memoryStalled",
+	[STALL_CPU] = "cpuStalledRatio",
+	[STALL_MEMORY] = "memoryStalledRatio",
 };
 
-static void do_value(struct json_io *io, const char *key, struct latest *l)
+static void do_latest(struct json_io *io, struct latest *l, int64_t end_ns, int decimals)
 {
+	int64_t at_ns = end_ns - l->age_seconds * SECOND_NS;
 	struct json_io_level level;
-	uint32_t age = l->age_seconds;
 
-	l->known = json_io_enter(io, key, l->known, &level);
+	l->known = json_io_enter(io, "latest", l->known, &level);
 	if (!l->known)
 		return;
-	json_io_float(io, "value", &l->value);
-	json_io_u32(io, "ageSeconds", &age, UINT16_MAX);
+	json_io_float(io, "value", &l->value, decimals);
+	if (json_io_has(io, "end", io->answer || l->age_seconds))
+		json_io_time(io, "end", &at_ns);
+	if (at_ns > end_ns || end_ns - at_ns > UINT16_MAX * SECOND_NS)
+		json_io_fail(io, "end", "must be that of the stats, or at most %d s before",
+			     UINT16_MAX);
+	else
+		l->age_seconds = (uint16_t)((end_ns - at_ns + SECOND_NS - 1) / SECOND_NS);
 	json_io_leave(io, &level);
-	l->age_seconds = (uint16_t)age;
-}
-
-void stats_json_do_latest(struct json_io *io, struct latest_usage *l)
-{
-	for (int i = 0; i < USAGE_LATEST_COUNT; i++)
-		do_value(io, usage_latest[i].key, &l->of[i]);
 }
 
 /* With rounding; whatever is not known is not compared. */
@@ -58,7 +59,15 @@ static void put_aside_impossible(struct json_io *io, struct window_stats *s)
 	*s = (struct window_stats){0};
 }
 
-static void do_stats(struct json_io *io, const char *key, struct window_stats *s)
+static void do_bound(struct json_io *io, const char *key, double *value, int decimals)
+{
+	if (json_io_has(io, key, !isnan(*value)))
+		json_io_double(io, key, value, decimals);
+	else
+		*value = NAN;
+}
+
+static void do_stats(struct json_io *io, const char *key, struct window_stats *s, int decimals)
 {
 	struct json_io_level level;
 
@@ -67,83 +76,53 @@ static void do_stats(struct json_io *io, const char *key, struct window_stats *s
 		return;
 	json_io_time(io, "start", &s->start_ns);
 	json_io_time(io, "end", &s->end_ns);
-	json_io_u64(io, "samples", &s->samples, UINT64_MAX);
-	json_io_double(io, "mean", &s->mean);
-	json_io_double(io, "stddev", &s->stddev);
+	if (json_io_has(io, "samples", s->samples))
+		json_io_u64(io, "samples", &s->samples, UINT64_MAX);
+	json_io_double(io, "mean", &s->mean, decimals);
+	json_io_double(io, "stddev", &s->stddev, decimals);
 	s->percentiles = json_io_has(io, "p50", s->percentiles);
 	if (s->percentiles) {
-		json_io_double(io, "p50", &s->p50);
-		json_io_double(io, "p95", &s->p95);
-		json_io_double(io, "p99", &s->p99);
+		json_io_double(io, "p50", &s->p50, decimals);
+		json_io_double(io, "p95", &s->p95, decimals);
+		json_io_double(io, "p99", &s->p99, decimals);
 	}
-	json_io_double_or_nan(io, "min", &s->min);
-	json_io_double_or_nan(io, "max", &s->max);
+	do_bound(io, "min", &s->min, decimals);
+	do_bound(io, "max", &s->max, decimals);
 	if (!io->out && !io->bad)
 		put_aside_impossible(io, s);
 	json_io_leave(io, &level);
 }
 
-static bool are_counted(const struct window_counts *c)
+/* i: enum usage_latest. windows NULL: there are none. */
+static void do_resource(struct json_io *io, struct latest_usage *latest, struct window_set *windows,
+			int i, int64_t end_ns)
 {
-	bool counted = c->seconds != 0 || c->throttled_seconds != 0 || c->oom_kills ||
-		       c->throttle_known || c->oom_known || !isnan(c->throttled_ratio);
-
-	for (int p = 0; p < PRESSURES; p++)
-		counted |= !isnan(c->pressure[p]);
-	return counted;
-}
-
-static void do_counts(struct json_io *io, struct window_counts *c)
-{
+	const struct usage_latest_row *row = &usage_latest[i];
 	struct json_io_level level, inner;
+	bool known = latest->of[i].known;
 
-	if (!json_io_enter(io, "counts", are_counted(c), &level))
+	for (int w = 0; windows && w < WINDOWS; w++)
+		known |= windows[w].averaged[i].known;
+	if (!json_io_enter(io, row->key, known, &level))
 		return;
-	json_io_double(io, "seconds", &c->seconds);
-	c->throttle_known = json_io_has(io, "throttledSeconds", c->throttle_known);
-	if (c->throttle_known)
-		json_io_double(io, "throttledSeconds", &c->throttled_seconds);
-	json_io_double_or_nan(io, "throttledRatio", &c->throttled_ratio);
-	c->oom_known = json_io_has(io, "oomKills", c->oom_known);
-	if (c->oom_known)
-		json_io_u64(io, "oomKills", &c->oom_kills, UINT64_MAX);
-	if (json_io_into(io, "pressure", &inner)) {
-		for (int p = 0; p < PRESSURES; p++)
-			json_io_double_or_nan(io, stats_json_pressures[p], &c->pressure[p]);
+	do_latest(io, &latest->of[i], end_ns, row->decimals);
+	if (windows && json_io_into(io, "windows", &inner)) {
+		for (int w = 0; w < WINDOWS; w++)
+			do_stats(io, window_name[w], &windows[w].averaged[i], row->decimals);
 		json_io_leave(io, &inner);
 	}
 	json_io_leave(io, &level);
 }
 
-static void do_window(struct json_io *io, const char *key, struct window_set *set)
+void stats_json_do_usage(struct json_io *io, struct latest_usage *latest,
+			 struct window_set *windows, int64_t end_ns)
 {
-	bool known = set->cpu_milli.known || set->mem_bytes.known || set->working_set_bytes.known ||
-		     are_counted(&set->counts);
 	struct json_io_level level;
 
-	if (!json_io_enter(io, key, known, &level))
-		return;
-	for (int i = 0; i < USAGE_AVERAGED_COUNT; i++)
-		do_stats(io, usage_latest[i].key, &set->averaged[i]);
-	do_counts(io, &set->counts);
-	json_io_leave(io, &level);
-}
-
-void stats_json_do_usage(struct json_io *io, struct usage_summary *u)
-{
-	struct json_io_level level, inner;
-
-	if (!io->out)
-		for (int w = 0; w < WINDOWS; w++)
-			u->windows[w].counts = window_counts_none;
 	if (!json_io_into(io, "usage", &level))
 		return;
-	stats_json_do_latest(io, &u->latest);
-	if (json_io_into(io, "windows", &inner)) {
-		for (int w = 0; w < WINDOWS; w++)
-			do_window(io, window_name[w], &u->windows[w]);
-		json_io_leave(io, &inner);
-	}
+	for (int i = 0; i < USAGE_LATEST_COUNT; i++)
+		do_resource(io, latest, i < USAGE_AVERAGED_COUNT ? windows : NULL, i, end_ns);
 	json_io_leave(io, &level);
 }
 
@@ -153,7 +132,71 @@ void stats_json_do_recent(struct json_io *io, struct window_recent *r)
 
 	if (!json_io_enter(io, "recent", r->cpu_milli.known || r->mem_bytes.known, &level))
 		return;
-	do_stats(io, "cpuMillicores", &r->cpu_milli);
-	do_stats(io, "memoryBytes", &r->mem_bytes);
+	do_stats(io, "cpuMillicores", &r->cpu_milli, CPU_DECIMALS);
+	do_stats(io, "memoryBytes", &r->mem_bytes, BYTES_DECIMALS);
+	json_io_leave(io, &level);
+}
+
+/* --- contention ------------------------------------------------------------------------------- */
+
+/* Whether anything was counted in that window or a longer one. */
+static bool are_counted(const struct window_set *windows, int from)
+{
+	bool counted = false;
+
+	for (int w = from; w < WINDOWS; w++)
+		counted |= windows[w].counts.seconds > 0;
+	return counted;
+}
+
+static void do_counts(struct json_io *io, struct window_counts *c)
+{
+	for (int p = 0; p < PRESSURES; p++)
+		json_io_double_or_nan(io, pressure_keys[p], &c->pressure[p], SHARE_DECIMALS);
+	json_io_double_or_nan(io, "throttledRatio", &c->throttled_ratio, SHARE_DECIMALS);
+	c->throttle_known = json_io_known(io, "throttledSeconds", c->throttle_known);
+	if (c->throttle_known)
+		json_io_double(io, "throttledSeconds", &c->throttled_seconds, SECONDS_DECIMALS);
+	c->oom_known = json_io_known(io, "oomKills", c->oom_known);
+	if (c->oom_known)
+		json_io_u64(io, "oomKills", &c->oom_kills, UINT64_MAX);
+	if (!io->answer)
+		json_io_double(io, "seconds", &c->seconds, SECONDS_DECIMALS);
+}
+
+void stats_json_do_contention(struct json_io *io, struct window_set *windows)
+{
+	struct json_io_level level, inner, window;
+
+	for (int w = 0; w < (io->answer ? 1 : WINDOWS); w++)
+		if (!io->out || windows[w].counts.seconds <= 0)
+			windows[w].counts = window_counts_none;
+	if (!json_io_enter(io, "contention", io->answer || are_counted(windows, WINDOW_5M), &level))
+		return;
+	do_counts(io, &windows[WINDOW_5M].counts);
+	if (!io->answer && json_io_enter(io, "windows", are_counted(windows, WINDOW_10M), &inner)) {
+		for (int w = WINDOW_10M; w < WINDOWS; w++)
+			if (json_io_enter(io, window_name[w], windows[w].counts.seconds > 0,
+					  &window)) {
+				do_counts(io, &windows[w].counts);
+				json_io_leave(io, &window);
+			}
+		json_io_leave(io, &inner);
+	}
+	json_io_leave(io, &level);
+}
+
+void stats_json_do_pressure(struct json_io *io, struct container_stats *c)
+{
+	struct json_io_level level;
+
+	if (!json_io_enter(io, "contention", c->pressure_have, &level))
+		return;
+	for (enum pressure p = 0; p < PRESSURES; p++) {
+		if (!json_io_known(io, pressure_keys[p], c->pressure_have & pressure_bit(p)))
+			continue;
+		json_io_float(io, pressure_keys[p], &c->pressure[p], SHARE_DECIMALS);
+		c->pressure_have |= (uint16_t)pressure_bit(p);
+	}
 	json_io_leave(io, &level);
 }

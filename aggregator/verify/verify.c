@@ -17,6 +17,8 @@
 #include "shared/array.h"
 #include "shared/mem.h"
 
+#define USAGE_FORM "evenkeel.io/v2" /* of a Snapshot's measurements */
+
 const char *verify_invariant_name(enum verify_invariant i)
 {
 	static const char *const names[] = {
@@ -360,11 +362,16 @@ int verify_judge(const struct verify_plan *p, const cJSON *snapshot, struct veri
 {
 	struct verify_report report = {0};
 	struct verify_case c = {.plan = p, .report = &report};
+	const char *form = document_text_or(snapshot, "usage.apiVersion", USAGE_FORM);
 	size_t first = 0;
 
 	if (!document_is(snapshot, "kind", "Snapshot") ||
 	    !cJSON_IsArray(document_at(snapshot, "list.items"))) {
 		error_set(error, "the snapshot has no list.items");
+		return -EINVAL;
+	}
+	if (strcmp(form, USAGE_FORM) != 0) {
+		error_set(error, "usage.apiVersion: must be " USAGE_FORM ", not \"%s\"", form);
 		return -EINVAL;
 	}
 	c.now = document_time(snapshot, "time");

@@ -46,23 +46,37 @@ static void set_steady(struct verify_use *u, double cpu, double variance, double
 	}
 }
 
-/* The longest window that is covered by measurements, else the shortest there is. */
-static const cJSON *window_of(const cJSON *stats, bool node)
+static const struct {
+	const char *name, *measured; /* the latter: for how many seconds */
+	double seconds;
+} lengths[] = {{"15m", "contention.windows.15m.seconds", 900},
+	       {"10m", "contention.windows.10m.seconds", 600},
+	       {"5m", "contention.seconds", 300}};
+
+enum { LENGTHS = sizeof(lengths) / sizeof(lengths[0]) };
+
+static const cJSON *window_of(const cJSON *stats, const char *resource, int length)
 {
-	static const char *const names[] = {"15m", "10m", "5m"};
-	static const double lengths[] = {900, 600, 300};
-	const cJSON *found = NULL;
+	const cJSON *measured = document_at(document_at(stats, "usage"), resource);
 
-	for (int i = 0; i < 3; i++) {
-		const cJSON *w = document_at(document_at(stats, "usage.windows"), names[i]);
-		double reach = document_time(w, "cpuMillicores.end") -
-			       document_time(w, "cpuMillicores.start");
+	return verify_get(document_at(measured, "windows"), lengths[length].name);
+}
 
-		if (!verify_get(w, "cpuMillicores") || !verify_get(w, "memoryBytes"))
+/* The longest window that is covered by measurements, else the shortest; LENGTHS: there is none. */
+static int longest_of(const cJSON *stats, bool node)
+{
+	int found = LENGTHS;
+
+	for (int i = 0; i < LENGTHS; i++) {
+		const cJSON *w = window_of(stats, "cpuMillicores", i);
+
+		if (!w || !window_of(stats, "memoryBytes", i))
 			continue;
-		found = w;
-		if (!node || (reach >= lengths[i] - 10 &&
-			      document_number(w, "counts.seconds") >= lengths[i] / 2))
+		found = i;
+		if (!node ||
+		    (document_time(w, "end") - document_time(w, "start") >=
+			     lengths[i].seconds - 10 &&
+		     document_number(stats, lengths[i].measured) >= lengths[i].seconds / 2))
 			break;
 	}
 	return found;
@@ -70,14 +84,19 @@ static const cJSON *window_of(const cJSON *stats, bool node)
 
 static void read_windows(const cJSON *stats, bool node, struct verify_use *u)
 {
-	const cJSON *w = window_of(stats, node), *mem = verify_get(w, "workingSetBytes");
-	double sigma = verify_number(w, "cpuMillicores.stddev", 0);
+	int length = longest_of(stats, node);
+	const cJSON *cpu, *mem;
+	double sigma;
 
 	*u = (struct verify_use){.stats = stats};
-	mem = mem ? mem : verify_get(w, "memoryBytes");
-	if (w)
-		set_steady(u, verify_number(w, "cpuMillicores.mean", 0), sigma * sigma,
-			   verify_number(mem, "max", verify_number(mem, "mean", 0)));
+	if (length == LENGTHS)
+		return;
+	cpu = window_of(stats, "cpuMillicores", length);
+	mem = window_of(stats, "workingSetBytes", length);
+	mem = mem ? mem : window_of(stats, "memoryBytes", length);
+	sigma = verify_number(cpu, "stddev", 0);
+	set_steady(u, verify_number(cpu, "mean", 0), sigma * sigma,
+		   verify_number(mem, "max", verify_number(mem, "mean", 0)));
 }
 
 /* The oldest hour is first. */
@@ -127,8 +146,8 @@ bool verify_measured(const struct verify_question *q)
 {
 	const struct verify_case *c = q->c;
 	const cJSON *stats = c ? c->own_use[q->node_at].stats : NULL;
-	double waits = fmax(verify_number(stats, "usage.windows.5m.counts.pressure.cpu", 0),
-			    verify_number(stats, "usage.windows.5m.counts.pressure.memory", 0));
+	double waits = fmax(verify_number(stats, "contention.cpu", 0),
+			    verify_number(stats, "contention.memory", 0));
 
 	if (!c || !c->plan->capped)
 		return true;

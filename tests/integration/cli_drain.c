@@ -495,7 +495,7 @@ static void a_plan_without_a_cluster_is_not_judged(void **state)
 			   "{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Snapshot\","
 			   "\"time\":\"2026-01-01T12:00:00Z\",\"list\":{\"apiVersion\":"
 			   "\"v1\",\"kind\":\"List\",\"items\":[]},\"usage\":{"
-			   "\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Usage\",\"time\":"
+			   "\"apiVersion\":\"evenkeel.io/v2\",\"kind\":\"Usage\",\"time\":"
 			   "\"2026-01-01T12:00:00Z\",\"nodes\":[],\"pods\":[]},\"state\":{}}");
 	char *program = (char *)program_path("evenkeel");
 	char *const lines[][6] = {

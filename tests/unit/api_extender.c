@@ -739,7 +739,7 @@ static void a_snapshot_with_a_bad_reservation_is_refused(void **state)
 			"{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Snapshot\",\"time\":"
 			"\"2026-01-31T12:00:00Z\",\"list\":{\"apiVersion\":\"v1\",\"kind\":"
 			"\"List\","
-			"\"items\":[]},\"usage\":{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":"
+			"\"items\":[]},\"usage\":{\"apiVersion\":\"evenkeel.io/v2\",\"kind\":"
 			"\"Usage\",\"time\":\"2026-01-31T12:00:00Z\",\"nodes\":[],\"pods\":[]},"
 			"\"state\":{\"ledger\":%s}}",
 			entries[i]);

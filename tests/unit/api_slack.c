@@ -298,7 +298,7 @@ static void test_bad_state_of_a_snapshot(void **state)
 		"{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Snapshot\",\"time\":"
 		"\"2026-01-31T12:00:00Z\",\"list\":{\"apiVersion\":\"v1\","
 		"\"kind\":\"List\",\"items\":[]},\"usage\":{\"apiVersion\":"
-		"\"evenkeel.io/v1\",\"kind\":\"Usage\",\"time\":"
+		"\"evenkeel.io/v2\",\"kind\":\"Usage\",\"time\":"
 		"\"2026-01-31T12:00:00Z\",\"nodes\":[],\"pods\":[]},\"state\":{"
 		"\"slack\":{\"classes\":[{\"class\":\"unit\"}]}}}";
 	struct snapshot *s = snapshot_new();

@@ -218,7 +218,7 @@ static void test_nothing_at_all(void **state)
 				   "\"list\":{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[]}"
 				   ",\"usage\":{\"apiVersion\":"
 				   "\"evenkeel.io/"
-				   "v1\",\"kind\":\"Usage\",\"time\":\"2026-01-31T12:00:00Z\","
+				   "v2\",\"kind\":\"Usage\",\"time\":\"2026-01-31T12:00:00Z\","
 				   "\"nodes\":[],\"pods\":[]},"
 				   "\"state\":{}}\n";
 	char *text = snapshot_of(nothing());
@@ -364,7 +364,7 @@ static void test_newest_time(void **state)
 		"\"d\"},\"spec\":{\"containers\":[]},\"status\":{\"startTime\":\"2026-01-30T00:00:"
 		"00Z\"}}]}";
 	static const char usage[] = "{\"apiVersion\":\"evenkeel.io/"
-				    "v1\",\"kind\":\"Usage\",\"time\":\"2025-01-01T00:00:00Z\","
+				    "v2\",\"kind\":\"Usage\",\"time\":\"2025-01-01T00:00:00Z\","
 				    "\"nodes\":[],\"pods\":[]}";
 	int64_t now_ns = 0;
 

@@ -166,16 +166,16 @@ static void test_impossible_use(void **state)
 {
 	static const char usage[] =
 		"{\"kind\":\"Usage\",\"apiVersion\":\"evenkeel.io/"
-		"v1\",\"nodes\":[{\"name\":\"node-2\","
+		"v2\",\"nodes\":[{\"name\":\"node-2\","
 		"\"end\":\"2026-01-31T12:00:00Z\",\"source\":{\"tier\":\"T1\",\"rateHz\":10,"
 		"\"runId\":\"000102030405060708090a0b0c0d0e0f\",\"missedTicks\":0,"
-		"\"overflowCgroups\":0,\"passNanoseconds\":1,\"agentCpuMillicores\":1.5,"
+		"\"overflowCgroups\":0,\"agentCpuMillicores\":1.5,\"passMicroseconds\":1,"
 		"\"asideNanoseconds\":0},\"capacity\":{\"cpuMillicores\":4000,\"memoryBytes\":1024}"
 		","
 		"\"totals\":{\"missedTicks\":0,\"cpuNanoseconds\":{\"user\":1,\"system\":2,"
 		"\"iowait\":3,\"steal\":4},\"pressureNanoseconds\":{\"cpu\":5}},\"usage\":{"
-		"\"cpuMillicores\":{\"value\":3,\"ageSeconds\":0},\"windows\":{\"5m\":{"
-		"\"cpuMillicores\":{\"start\":\"2026-01-31T11:55:00Z\",\"end\":"
+		"\"cpuMillicores\":{\"latest\":{\"value\":3,\"end\":\"2026-01-31T12:00:00Z\"},"
+		"\"windows\":{\"5m\":{\"start\":\"2026-01-31T11:55:00Z\",\"end\":"
 		"\"2026-01-31T12:00:00Z\",\"samples\":9,\"mean\":1,\"stddev\":2,\"p50\":1,"
 		"\"p95\":1e30,\"p99\":4,\"min\":0,\"max\":5}}}}}]}";
 	struct loaded l = load(TWO_NODES, usage);
@@ -185,7 +185,7 @@ static void test_impossible_use(void **state)
 	if (l.rc)
 		fail_msg("%s", l.reason.text);
 	check_note(&l,
-		   "u.json: left out nodes[0] (node-2).usage.windows.5m.cpuMillicores: a "
+		   "u.json: left out nodes[0] (node-2).usage.cpuMillicores.windows.5m: a "
 		   "percentile is not between min and max\n",
 		   1);
 	p = view_fixture_stats(l.view, "node-2");
@@ -403,7 +403,7 @@ static void test_refuses_measurements(void **state)
 		 "of "
 		 "/watcher"},
 		{"{\"kind\":\"Usage\",\"apiVersion\":\"v9\"}",
-		 "u.json:1: apiVersion: must be evenkeel.io/v1"},
+		 "u.json:1: apiVersion: must be evenkeel.io/v2, not \"v9\""},
 		{"{\"kind\":\"Usage\"} 7", "u.json:1: there is more behind the measurements"},
 		{"{\"kind\":\"Usage\",\"time\":\"soon\"}",
 		 "u.json:1: time: must be a time such as 2026-01-31T12:00:00Z"},

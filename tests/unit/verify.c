@@ -84,13 +84,23 @@ static void add_objects(struct buf *b)
 		       "'requests.cpu':'6'}}}");
 }
 
-static void add_window(struct buf *b, const char *name)
+/* The same in each of the windows. */
+static void add_use(struct buf *b, bool longer)
 {
-	buf_printf(b,
-		   "'%s':{'cpuMillicores':{'start':'2026-01-01T11:00:00Z','end':"
-		   "'2026-01-01T12:00:00Z','mean':100,'stddev':10},'memoryBytes':{'mean':1000000,"
-		   "'max':1000000},'counts':{'seconds':900,'pressure':{'cpu':0,'memory':0}}}",
-		   name);
+	static const char *const cpu = "{'start':'2026-01-01T11:00:00Z','end':"
+				       "'2026-01-01T12:00:00Z','mean':100,'stddev':10}",
+				 *const memory = "{'mean':1000000,'max':1000000}";
+
+	buf_printf(b, "'usage':{'cpuMillicores':{'windows':{'5m':%s", cpu);
+	if (longer)
+		buf_printf(b, ",'15m':%s", cpu);
+	buf_printf(b, "}},'memoryBytes':{'windows':{'5m':%s", memory);
+	if (longer)
+		buf_printf(b, ",'15m':%s", memory);
+	buf_add_str(b, "}}},'contention':{'cpu':0,'memory':0,'seconds':300");
+	if (longer)
+		buf_add_str(b, ",'windows':{'15m':{'cpu':0,'memory':0,'seconds':900}}");
+	buf_add_str(b, "}}");
 }
 
 static cJSON *make_snapshot(void)
@@ -100,21 +110,15 @@ static cJSON *make_snapshot(void)
 
 	buf_add_str(&b, "{'kind':'Snapshot','time':'2026-01-01T12:00:00Z','list':{'items':[");
 	add_objects(&b);
-	buf_add_str(&b, "]},'usage':{'nodes':[");
+	buf_add_str(&b, "]},'usage':{'apiVersion':'evenkeel.io/v2','nodes':[");
 	for (int i = 0; i < NODES; i++) {
-		buf_printf(&b, "%s{'name':'n%d','end':'2026-01-01T12:00:00Z','usage':{'windows':{",
-			   i ? "," : "", i);
-		add_window(&b, "5m");
-		buf_add_char(&b, ',');
-		add_window(&b, "15m");
-		buf_add_str(&b, "}}}");
+		buf_printf(&b, "%s{'name':'n%d','end':'2026-01-01T12:00:00Z',", i ? "," : "", i);
+		add_use(&b, true);
 	}
 	buf_add_str(&b, "],'pods':[");
 	for (int i = 0; i < MOVES; i++) {
-		buf_printf(&b, "%s{'node':'n0','uid':'uid-p%d','usage':{'windows':{", i ? "," : "",
-			   i);
-		add_window(&b, "5m");
-		buf_add_str(&b, "}}}");
+		buf_printf(&b, "%s{'node':'n0','uid':'uid-p%d',", i ? "," : "", i);
+		add_use(&b, false);
 	}
 	buf_add_str(&b, "]}}");
 	json = parse(b.data);
@@ -147,7 +151,7 @@ struct edit {
 
 #define O     "list.items."
 #define WHERE "requiredDuringSchedulingIgnoredDuringExecution"
-#define USE   "usage.nodes.U.usage.windows."
+#define USE   "usage.nodes.U."
 #define MOVE  "nodes.0.moves.@"
 /* A pod x of an owner of its own; where is a member of its spec, or "" for a pending one. */
 #define X(namespace, where, more)                                                                  \
@@ -255,10 +259,10 @@ static const struct mutation {
 			  {O "+", "{'kind':'PersistentVolume','metadata':{'name':'v','labels':{'topology.kubernetes.io/zone':1}}}"}}},
 	{VERIFY_MEASURED, {{"usage.nodes.U", NULL}}},
 	{VERIFY_MEASURED, {{"usage.nodes.U.end", "'2026-01-01T11:54:00Z'"}}},
-	{VERIFY_MEASURED, {{USE "5m.counts.pressure.cpu", "0.2"}}},
-	{VERIFY_USE_CAP, {{USE "15m.cpuMillicores.mean", "8400"}}},
-	{VERIFY_USE_CAP, {{USE "15m.cpuMillicores.stddev", "4000"}}},
-	{VERIFY_USE_CAP, {{USE "15m.memoryBytes.max", "9663676416"}}},
+	{VERIFY_MEASURED, {{USE "contention.cpu", "0.2"}}},
+	{VERIFY_USE_CAP, {{USE "usage.cpuMillicores.windows.15m.mean", "8400"}}},
+	{VERIFY_USE_CAP, {{USE "usage.cpuMillicores.windows.15m.stddev", "4000"}}},
+	{VERIFY_USE_CAP, {{USE "usage.memoryBytes.windows.15m.max", "9663676416"}}},
 	{VERIFY_USE_CAP, {{"usage.pods.@.hourlyPeaks", "{'end':'2026-01-01T12:00:00Z','cpuMillicores':[null,9000],'workingSetBytes':[]}"}}},
 	{VERIFY_JUDGED, {{O "P.spec.resourceClaims", "[{'name':'gpu'}]"}}},
 	{VERIFY_JUDGED, {{O "P.spec.tolerations", "[{'key':'a','operator':'Like'}]"}}},
@@ -625,6 +629,12 @@ static void what_is_no_snapshot_is_refused(void **state)
 	assert_int_equal(verify_plan_read(text, strlen(text), &p, &error), 0);
 	assert_true(verify_judge(&p, other, &report, &error) < 0);
 	assert_string_equal(error.text, "the snapshot has no list.items");
+	cJSON_Delete(other);
+	other = parse("{'kind':'Snapshot','list':{'items':[]},'usage':{'apiVersion':"
+		      "'evenkeel.io/v1'}}");
+	assert_int_equal(verify_judge(&p, other, &report, &error), -EINVAL);
+	assert_string_equal(error.text,
+			    "usage.apiVersion: must be evenkeel.io/v2, not \"evenkeel.io/v1\"");
 	cJSON_Delete(other);
 	other = parse("{'kind':'Snapshot','time':'2026-01-01T12:00:00Z','list':{'items':[]}}");
 	assert_int_equal(verify_judge(&p, other, &report, &error), -ENODATA);
