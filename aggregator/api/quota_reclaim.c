@@ -80,7 +80,7 @@ static const struct reservation *find_claim(const struct quota_session *s,
 
 static bool waits(const struct quota_session *s, const struct kube_pod *pod)
 {
-	return !*pod->node && !pod->deletion_ns && kube_pod_is_active(pod) && !find_claim(s, pod) &&
+	return !pod->deletion_ns && kube_pod_is_active(pod) && !find_claim(s, pod) &&
 	       quota_within_min(s->book, pod->object.namespace, kube_pod_requests(pod));
 }
 
@@ -402,7 +402,7 @@ static const struct kube_pod *find_pending(const struct quota_session *s,
 	const struct kube_pod *pod = (const void *)cluster_find_listed(s->view->cluster, OBJECT_POD,
 								       q->namespace, q->name);
 
-	if (pod && strcmp(pod->object.uid, q->uid) == 0 && !*pod->node && !pod->deletion_ns)
+	if (pod && strcmp(pod->object.uid, q->uid) == 0 && !pod->deletion_ns)
 		return pod;
 	api_fail(rs, FAIL_CONFLICT, "uid", "pod %.60s/%.200s with uid %.60s is not pending",
 		 q->namespace, q->name, q->uid);

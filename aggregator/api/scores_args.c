@@ -183,8 +183,7 @@ static const char *arg_power_model(const struct reader *r, const cJSON *value)
 		if (why)
 			return why;
 	}
-	if (count)
-		qsort(args->models, count, sizeof(*args->models), compare_models);
+	qsort(args->models, count, sizeof(*args->models), compare_models);
 	for (size_t i = 1; i < count; i++)
 		if (compare_models(&args->models[i - 1], &args->models[i]) == 0)
 			return at(r, "is there twice", ".%.128s", args->models[i].node);

@@ -586,9 +586,6 @@ static void the_blend_is_the_options(void **state)
 	assert_int_equal(extender_options_parse_blend(&options, "LimitAware=2,Peaks", &error), 0);
 	assert_true(options.weights[PLUGIN_LIMIT_AWARE] == 2);
 	assert_true(options.weights[PLUGIN_PEAKS] == 1);
-	assert_true(extender_options_parse_blend(&options, "LimitAware=0", &error) < 0);
-	assert_true(extender_options_parse_blend(&options, "LimitAware=x", &error) < 0);
-	assert_true(extender_options_parse_blend(&options, "LimitAware,LimitAware", &error) < 0);
 	assert_true(extender_options_parse_blend(&options, "LimitAware,", &error) < 0);
 	assert_true(extender_options_parse_blend(&options, "Nobody=1", &error) < 0);
 	assert_non_null(strstr(error.text, "\"Nobody\""));

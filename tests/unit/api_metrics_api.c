@@ -227,6 +227,9 @@ static void test_nodes(void **state)
 	assert_int_equal(api_fixture_get(&f, METRICS "/nodes/nobody"), 404);
 	assert_string_equal(text_of("reason"), "NotFound");
 	assert_int_equal(api_fixture_get(&f, METRICS "/nodes?watch=true"), 405);
+	assert_int_equal(api_fixture_get(&f, METRICS "/nodes?watch=1"), 405);
+	assert_int_equal(items(METRICS "/nodes?watch=false"), 1);
+	assert_int_equal(items(METRICS "/nodes?fieldSelector=metadata.name!=alpha"), 0);
 	assert_int_equal(api_fixture_get(&f, METRICS "/nodes?fieldSelector=metadata.namespace=a"),
 			 400);
 }
@@ -255,8 +258,44 @@ static void test_pods(void **state)
 	assert_string_equal(text_of("kind"), "PodMetrics");
 	assert_int_equal(api_fixture_get(&f, METRICS "/namespaces/shop/pods/half"), 404);
 	assert_int_equal(api_fixture_get(&f, METRICS "/namespaces/shop/pods/ended"), 404);
+	assert_int_equal(api_fixture_get(&f, METRICS "/pods?fieldSelector=spec.nodeName=a"), 400);
+	assert_non_null(strstr(text_of("message"), "only metadata.name and metadata.namespace"));
 	assert_int_equal(api_fixture_get(&f, METRICS "/namespaces/shop/nodes/alpha"), 404);
 	assert_int_equal(api_fixture_get(&f, METRICS "/namespaces/shop"), 404);
+}
+
+/* As kubectl get has it. */
+static void test_tables(void **state)
+{
+	static const struct {
+		const char *target;
+		int rows;
+		const char *first;
+	} cases[] = {
+		{METRICS "/nodes", 1, "alpha"},
+		{METRICS "/nodes/alpha", 1, "alpha"},
+		{METRICS "/pods", 2, "whole"},
+		{METRICS "/namespaces/shop/pods/web", 1, "web"},
+		{METRICS "/namespaces/other/pods", 0, ""},
+	};
+
+	(void)state;
+	f.accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(api_fixture_get(&f, cases[i].target), 200);
+		assert_string_equal(text_of("kind"), "Table");
+		assert_string_equal(text_of("columnDefinitions.3.name"), "Window");
+		assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "rows")), cases[i].rows);
+		assert_string_equal(text_of("rows.0.cells.0"), cases[i].first);
+		assert_string_equal(text_of("rows.0.object.metadata.name"), cases[i].first);
+	}
+	assert_int_equal(api_fixture_get(&f, METRICS "/namespaces/shop/pods/web"), 200);
+	assert_string_equal(text_of("rows.0.cells.1"), "150500u");
+	assert_string_equal(text_of("rows.0.cells.2"), "4097");
+	assert_string_equal(text_of("rows.0.cells.3"), "5.000s");
+	assert_string_equal(text_of("rows.0.object.metadata.namespace"), "shop");
+	assert_int_equal(api_fixture_get(&f, METRICS "/namespaces/shop/pods/half"), 404);
+	f.accept = NULL;
 }
 
 static int open_answers(void **state)
@@ -281,10 +320,9 @@ static int close_answers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_quantities),
-		cmocka_unit_test(test_field_selectors),
-		cmocka_unit_test(test_nodes),
-		cmocka_unit_test(test_pods),
+		cmocka_unit_test(test_quantities), cmocka_unit_test(test_field_selectors),
+		cmocka_unit_test(test_nodes),	   cmocka_unit_test(test_pods),
+		cmocka_unit_test(test_tables),
 	};
 
 	return cmocka_run_group_tests(tests, open_answers, close_answers);

@@ -11,11 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/extender_call.h"
 #include "aggregator/api/object_events.h"
+#include "aggregator/api/waiting_pods.h"
 #include "aggregator/planner/drain_log.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/api_fixture.h"
+#include "tests/model_fixture.h"
 #include "tests/quota_fixture.h"
 #include "tests/view_fixture.h"
 
@@ -43,14 +46,21 @@ static const char *offered(int64_t at_s)
 	return told.data;
 }
 
-/* team-a is over its max of 4 CPUs; team-b has a min above its max, of two resources. */
+static struct quota_options quotas;
+
+/*
+ * team-a is over its max of 4 CPUs, as namespace free is over the default; team-b and team-c have a
+ * min above their max, of two resources.
+ */
 static int open_events(void **state)
 {
 	char *items = mem_printf(
-		"%s%s%s%s", quota_fixture_node("n", "cpu: 16, memory: 32Gi"),
+		"%s%s%s%s%s%s", quota_fixture_node("n", "cpu: 16, memory: 32Gi"),
 		quota_fixture_quota("team-a", "q", "cpu: 1, memory: 1Gi", "cpu: 4, memory: 16Gi"),
 		quota_fixture_quota("team-b", "q", "cpu: 2, memory: 2Gi", "cpu: 1, memory: 1Gi"),
-		quota_fixture_pod("team-a", "p", "n", 0, "cpu: 6, memory: 1Gi"));
+		quota_fixture_quota("team-c", "q", "cpu: 2, memory: 2Gi", "cpu: 1, memory: 1Gi"),
+		quota_fixture_pod("team-a", "p", "n", 0, "cpu: 6, memory: 1Gi"),
+		quota_fixture_pod("free", "p", "ghost", 0, "cpu: 6, memory: 1Gi"));
 	struct view *v = quota_fixture_view(items);
 
 	v->cluster->sources[OBJECT_ELASTIC_QUOTA].state = SOURCE_SYNCED;
@@ -59,6 +69,10 @@ static int open_events(void **state)
 	f.ctx.decisions = drain_log_new();
 	events = (struct object_events){.ctx = &f.ctx};
 	takes = 100;
+	quota_options_default(&quotas);
+	quotas.has_default = true;
+	resources_set(&quotas.default_max, RESOURCE_CPU, 1000);
+	f.ctx.quota = &quotas;
 	free(items);
 	(void)state;
 	return 0;
@@ -135,42 +149,76 @@ static void test_nodes(void **state)
 	takes = 100;
 	assert_string_equal(offered(5), "Normal Node /n NodeInDeletion: why\n"
 					"Normal Node /n NodeNeeded: why\n");
+	/* The API has pods of this node, and not the node. */
+	decide("ghost", DRAIN_EVENT_NEEDED, true);
+	assert_string_equal(offered(6), "");
 }
 
 static void test_quotas(void **state)
 {
-	static const char *const parts[] = {
-		"Warning ElasticQuota team-a/q QuotaOverMax: ",
+	static const char over_max[] =
+		"Warning ElasticQuota team-a/q QuotaOverMax: cpu: 6.0 is used of max 4.0; no pod "
+		"that asks for it starts until others have ended\n";
+	/* One event for both resources, and one for each quota. Informations are no events. */
+	static const char *const lint[] = {
 		"Warning ElasticQuota team-b/q QuotaMinOverMax: ",
+		"Warning ElasticQuota team-c/q QuotaMinOverMax: ",
 	};
-	const char *text;
+	static const char of_both[] =
+		"cpu: min 2.0 is above max 1.0, and what is above max is never had; memory: min "
+		"2Gi is above max 1Gi, and what is above max is never had\n";
+	char *all = mem_printf("%s%s%s%s%s", over_max, lint[0], of_both, lint[1], of_both);
 
 	(void)state;
 	events.of = EVENTS_OF_QUOTAS;
-	text = offered(1);
-	for (size_t i = 0; i < 2; i++)
-		if (!strstr(text, parts[i]))
-			fail_msg("%s is not in %s", parts[i], text);
-	/* One event for both resources. */
-	text = strstr(text, parts[1]) + strlen(parts[1]);
-	assert_null(strstr(text, "MinOverMax"));
-	assert_non_null(strstr(text, "; "));
-	/* Informations are no events. */
-	assert_null(strstr(told.data, "NotGuaranteed"));
+	assert_string_equal(offered(1), all);
 	assert_string_equal(offered(10), "");
-	assert_string_not_equal(offered(11), "");
+	takes = 0;
+	assert_string_equal(offered(11), over_max);
+	free(all);
 }
 
 /* What the API does not vouch for now is not told. */
-static void test_stale_quotas(void **state)
+static void test_stale_sources(void **state)
 {
+	static const enum object_kind stale[] = {OBJECT_ELASTIC_QUOTA, OBJECT_POD};
 	struct view *v = view_slot_take(f.ctx.views);
 
 	(void)state;
-	v->cluster->sources[OBJECT_ELASTIC_QUOTA].state = SOURCE_STALE;
-	view_drop(v);
 	events.of = EVENTS_OF_QUOTAS;
+	for (size_t i = 0; i < 2; i++) {
+		v->cluster->sources[stale[i]].state = SOURCE_STALE;
+		assert_string_equal(offered(1 + 10 * (int64_t)i), "");
+		v->cluster->sources[stale[i]].state = SOURCE_SYNCED;
+	}
+	assert_string_not_equal(offered(21), "");
+	view_drop(v);
+	view_slot_publish(f.ctx.views, view_new(2, 0, NULL, 0, NULL, NULL));
+	assert_string_equal(offered(31), "");
+}
+
+/* A refusal that is not taken is lost: the log and the condition of the pod have the reason, too. */
+static void test_refused_pods(void **state)
+{
+	struct extender_call call = {.now_ns = SECOND, .view = view_slot_take(f.ctx.views)};
+
+	(void)state;
+	f.ctx.waiting = waiting_pods_new(&f.counters.requeue, &f.counters.events);
+	for (int i = 0; i < 2; i++) {
+		call.pod = (struct kube_pod *)model_fixture_pod(
+			&(struct model_fixture_pod){.name = i ? "q" : "p", .uid = i ? "q" : "p"});
+		waiting_pods_refused(f.ctx.waiting, &call, EXTENDER_USE_CAP_CPU, "hot");
+		object_drop(&call.pod->object);
+	}
+	view_drop(call.view);
 	assert_string_equal(offered(1), "");
+	events.of = EVENTS_OF_PODS;
+	takes = 0;
+	assert_string_equal(offered(1), "Warning Pod default/p RefusedByEvenkeel: hot\n");
+	takes = 100;
+	assert_string_equal(offered(1), "Warning Pod default/q RefusedByEvenkeel: hot\n");
+	assert_string_equal(offered(1), "");
+	waiting_pods_free(f.ctx.waiting);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_events, close_events)
@@ -178,10 +226,8 @@ static void test_stale_quotas(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lists),
-		TEST(test_nodes),
-		TEST(test_quotas),
-		TEST(test_stale_quotas),
+		cmocka_unit_test(test_lists), TEST(test_nodes),	       TEST(test_quotas),
+		TEST(test_stale_sources),     TEST(test_refused_pods),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -397,8 +397,20 @@ static struct view *make_borrowed(void)
 	}
 	buf_add_str(&items, quota_fixture_pod("team-b", "p", "b", 0, "cpu: 2"));
 	buf_add_str(&items, quota_fixture_pod("team-b", "big", "", 9, "cpu: 8"));
-	buf_add_str(&items, quota_fixture_pod("team-b", "late", "", 0, "cpu: 2"));
 	buf_add_str(&items, quota_fixture_pod("team-b", "first", "", 5, "cpu: 4"));
+	/* Two are not pending any more: in deletion, and failed. */
+	buf_add_str(&items, "- {apiVersion: v1, kind: Pod, metadata: {namespace: team-b, name: "
+			    "late, uid: uid-team-b-late}, spec: {containers: [{name: c, resources: "
+			    "{requests: {cpu: 2}}}]}, status: {conditions: [{type: PodScheduled, "
+			    "status: 'False', lastTransitionTime: '2026-01-01T00:00:00Z'}]}}\n"
+			    "- {apiVersion: v1, kind: Pod, metadata: {namespace: team-b, name: "
+			    "leaving, uid: uid-team-b-leaving, deletionTimestamp: "
+			    "'2026-01-01T00:00:00Z'}, spec: {containers: [{name: c, resources: "
+			    "{requests: {cpu: 2}}}]}}\n"
+			    "- {apiVersion: v1, kind: Pod, metadata: {namespace: team-b, name: "
+			    "failed, uid: uid-team-b-failed}, spec: {containers: [{name: c, "
+			    "resources: {requests: {cpu: 2}}}]}, "
+			    "status: {phase: Failed}}\n");
 	v = quota_fixture_view(items.data);
 	buf_fini(&items);
 	return v;
@@ -417,6 +429,8 @@ static void expect_reclaim(void)
 	assert_string_equal(text("items.0.victims.1.name"), "p1");
 	assert_string_equal(text("items.0.node"), "a");
 	assert_string_equal(text("items.1.name"), "late");
+	assert_null(api_fixture_at(f.json, "items.0.unschedulable"));
+	assert_string_equal(text("items.1.unschedulable"), "2026-01-01T00:00:00Z");
 	assert_string_equal(text("items.1.victims.0.name"), "p2");
 	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items.1.victims")), 1);
 	assert_true(number("considered") == 2);
@@ -432,6 +446,49 @@ static void test_reclaim(void **state)
 	expect_reclaim();
 	assert_int_equal(api_fixture_get(&f, "/v1/quotas/team-a"), 200);
 	assert_true(number("used.cpuMillicores") == 10000);
+}
+
+static void test_reclaim_parameters(void **state)
+{
+	struct api_fixture bare;
+
+	(void)state;
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas/reclaim?variant=kep"), 400);
+	assert_string_equal(http_fixture_error_field(&f), "variant");
+	api_fixture_open(&bare, quota_fixture_view(quota_fixture_quota("a", "q", "cpu: 1", NULL)));
+	assert_int_equal(api_fixture_get(&bare, "/v1/quotas/reclaim"), 503);
+	bare.ctx.reservations = f.ctx.reservations;
+	assert_int_equal(api_fixture_send(&bare, "POST", "/v1/quotas/reclaim/reservations",
+					  "{\"plan\":\"x\",\"namespace\":\"a\",\"name\":\"p\","
+					  "\"uid\":\"u\"}"),
+			 503);
+	api_fixture_close(&bare);
+}
+
+/* Each of them fits. */
+static void publish_pending(int count)
+{
+	struct buf items = BUF_INIT;
+	char name[16];
+
+	buf_add_str(&items, quota_fixture_node("a", "cpu: 9"));
+	buf_add_str(&items, quota_fixture_quota("team-b", "q", "cpu: 8", "cpu: 9"));
+	for (int i = 0; i < count; i++) {
+		snprintf(name, sizeof(name), "p%03d", i);
+		buf_add_str(&items, quota_fixture_pod("team-b", name, "", i % 2, "cpu: 2"));
+	}
+	view_slot_publish(f.ctx.views, quota_fixture_view(items.data));
+	buf_fini(&items);
+}
+
+/* More pods within min than searches are made. */
+static void test_reclaim_is_bounded(void **state)
+{
+	(void)state;
+	publish_pending(260);
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas/reclaim"), 200);
+	assert_true(number("considered") == 260);
+	assert_true(number("leftOut") >= 4);
 }
 
 /* --- claims of reclaimed room */
@@ -527,6 +584,18 @@ static void test_a_claim_is_made_again_after_a_restart(void **state)
 	victim_log_free(f.ctx.victims);
 }
 
+static void fill_reservations(void)
+{
+	char uid[16];
+	struct reservation e = {.namespace = "x", .name = uid, .uid = uid, .node = ""};
+
+	for (int i = 0; i < RESERVATIONS_PODS_MAX; i++) {
+		snprintf(uid, sizeof(uid), "%d", i);
+		assert_int_equal(reservations_reserve(f.ctx.reservations, &e, VIEW_FIXTURE_NOW_NS),
+				 0);
+	}
+}
+
 static void test_wrong_claims_are_refused(void **state)
 {
 	(void)state;
@@ -541,10 +610,24 @@ static void test_wrong_claims_are_refused(void **state)
 	expect_refused(CLAIM("x", "first", "other"), 409, "uid",
 		       "pod team-b/first with uid other is not pending");
 	expect_refused(CLAIM("x", "p", "uid-team-b-p"), 409, "uid", "is not pending");
+	expect_refused(CLAIM("x", "leaving", "uid-team-b-leaving"), 409, "uid", "is not pending");
 	expect_refused(CLAIM("x", "big", "uid-team-b-big"), 409, "namespace",
 		       "quota team-b is not within its min");
 	expect_refused(CLAIM("x", "first", "uid-team-b-first"), 409, "plan",
 		       "the plan for the pod is another one by now");
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas/reclaim"), 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "claims")), 0);
+
+	publish_pending(1);
+	expect_refused(CLAIM("x", "p000", "uid-team-b-p000"), 409, "plan",
+		       "the pod needs no victims now");
+	fill_reservations();
+	expect_refused(CLAIM("taken-over", "p000", "uid-team-b-p000"), 503, "",
+		       "there are too many reservations");
+	reservations_free(f.ctx.reservations);
+	f.ctx.reservations = NULL;
+	expect_refused(CLAIM("taken-over", "p000", "uid-team-b-p000"), 503, "",
+		       "nothing is reserved without a server");
 	assert_int_equal(api_fixture_get(&f, "/v1/quotas/reclaim"), 200);
 	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "claims")), 0);
 }
@@ -714,6 +797,8 @@ int main(void)
 		TEST(test_bad_bodies),
 		TEST(test_preempt),
 		TEST(test_reclaim),
+		TEST(test_reclaim_parameters),
+		TEST(test_reclaim_is_bounded),
 		TEST(test_plans_are_claimed),
 		TEST(test_a_claim_is_made_again_after_a_restart),
 		TEST(test_wrong_claims_are_refused),

@@ -176,9 +176,9 @@ static void test_explanation(void **state)
 
 /*
  * alpha is left with 100 - 39.5 % of CPU and 100 - 1 GiB - all of memory, bravo and delta as they
- * are.
+ * are. Its allocatable counts with 2^20 for a millicore, and 1 for a byte.
  */
-static void test_limits(void **state)
+static void test_raw_scores(void **state)
 {
 	static const char *const bodies[] = {
 		"{\"plugins\":[" LIMIT "],\"args\":{" LIMIT ":{\"resources\":[{\"name\":\"cpu\","
@@ -186,12 +186,18 @@ static void test_limits(void **state)
 		"{\"plugins\":[" LIMIT "],\"args\":{" LIMIT
 		":{\"unlimited\":{\"cpu\":\"500m\",\"memory\":\"1Gi\"},"
 		"\"normalization\":\"Quantiles\"}},\"explain\":true}",
+		"{\"plugins\":[" ALLOC "],\"args\":{" ALLOC
+		":{\"mode\":\"Least\"}},\"explain\":true}",
+		"{\"plugins\":[" ALLOC "],\"args\":{" ALLOC
+		":{\"mode\":\"Most\"}},\"explain\":true}",
 	};
 	static const double raws[] = {100 * (1 - 1500.0 / 3800),
-				      100 * (2 - 1500.0 / 3800 - 2.0 / 7) / 2};
+				      100 * (2 - 1500.0 / 3800 - 2.0 / 7) / 2,
+				      -(0x1p20 * (3800 + 7 * 1024)) / (0x1p20 + 1),
+				      (0x1p20 * (3800 + 7 * 1024)) / (0x1p20 + 1)};
 
 	(void)state;
-	for (int i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof(raws) / sizeof(raws[0]); i++) {
 		const cJSON *term;
 		double raw = -1;
 
@@ -286,6 +292,18 @@ static void test_blends_and_variants(void **state)
 		{"{\"variant\":\"upstream\",\"args\":{" TLP ":{\"targetUtilization\":0}}}", 55, 3},
 		{"{\"blend\":{" ALLOC ":1," LIMIT ":2," PEAKS ":1}}", 59,
 		 3}, /* (95 + 2 * 70 + 0) / 4 */
+		{"{\"plugins\":[" PEAKS "],\"args\":{" PEAKS ":{\"nodePowerModel\":{}}}}", 1, 1},
+		{"{\"plugins\":[" LIMIT "],\"args\":{" LIMIT
+		 ":{\"unlimited\":{\"cpu\":\"500m\"}}}}",
+		 70, 1},
+		{"{\"plugins\":[" LIMIT "],\"args\":{" LIMIT
+		 ":{\"normalization\":\"MinMax\",\"init\":\"count\"}}}",
+		 70, 1},
+		{"{\"plugins\":[" LIMIT "],\"args\":{" LIMIT ":{\"normalization\":\"Quantiles\"}}}",
+		 70, 1},
+		{"{\"plugins\":[" TLP "],\"variant\":\"upstream\",\"args\":{" TLP
+		 ":{\"metricProvider\":{\"address\":\"a\"}}}}",
+		 85, 1},
 		{"{\"variant\":\"kep\"}", 61, 1},
 		{"{\"variant\":\"kep\",\"args\":{" LVRB ":{\"safeVarianceMargin\":2}}}", 53, 1},
 		{"{\"plugins\":[" LVRB "],\"args\":{" LVRB ":{\"safeVarianceSensitivity\":0.5}}}",
@@ -521,6 +539,43 @@ static const struct {
 	 "args.TargetLoadPacking.metricProvider.type"},
 	{"{\"variant\":\"upstream\",\"args\":{" TLP ":{\"metricProvider\":{\"url\":1}}}}",
 	 "args.TargetLoadPacking.metricProvider.url"},
+	{"{\"pod\":{\"metadata\":{\"uid\":1},\"spec\":{\"containers\":[]}}}", "pod.metadata.uid"},
+	{"{\"plugins\":[1]}", "plugins[0]"},
+	{"{\"blend\":{" TLP ":1e7}}", "blend.TargetLoadPacking"},
+	{"{\"args\":{" TLP ":{\"defaultRequestsMultiplier\":\" 1\"}}}",
+	 "args.TargetLoadPacking.defaultRequestsMultiplier"},
+	{"{\"args\":{" TLP ":{\"defaultRequestsMultiplier\":true}}}",
+	 "args.TargetLoadPacking.defaultRequestsMultiplier"},
+	{"{\"args\":{" TLP ":{\"metricProvider\":{}}}}", "args.TargetLoadPacking.metricProvider"},
+	{"{\"args\":{" LROC ":{\"smoothingWindowSize\":\"5\"}}}",
+	 "args.LowRiskOverCommitment.smoothingWindowSize"},
+	{"{\"args\":{" PEAKS ":{\"nodePowerModel\":{\"n\":{\"k1\":\"1\"}}}}}",
+	 "args.Peaks.nodePowerModel.n.k1"},
+	{"{\"args\":{" PEAKS ":{\"nodePowerModel\":[]}}}", "args.Peaks.nodePowerModel"},
+	{"{\"args\":{" ALLOC ":{\"mode\":1}}}", "args.NodeResourcesAllocatable.mode"},
+	{"{\"args\":{" ALLOC ":{\"resources\":{\"cpu\":1}}}}",
+	 "args.NodeResourcesAllocatable.resources"},
+	{"{\"args\":{" ALLOC ":{\"resources\":[\"cpu\"]}}}",
+	 "args.NodeResourcesAllocatable.resources[0]"},
+	{"{\"args\":{" ALLOC ":{\"resources\":[{\"name\":1,\"weight\":1}]}}}",
+	 "args.NodeResourcesAllocatable.resources[0].name"},
+	{"{\"args\":{" ALLOC ":{\"resources\":[{\"name\":\"cpu\",\"weight\":1.5}]}}}",
+	 "args.NodeResourcesAllocatable.resources[0].weight"},
+	{"{\"args\":{" ALLOC ":{\"resources\":[{\"name\":\"cpu\",\"weight\":1e16}]}}}",
+	 "args.NodeResourcesAllocatable.resources[0].weight"},
+	{"{\"args\":{" LIMIT ":{\"unlimited\":\"all\"}}}", "args.LimitAware.unlimited"},
+	{"{\"args\":{" LIMIT ":{\"unlimited\":{\"cpu\":\"x\"}}}}", "args.LimitAware.unlimited.cpu"},
+	{"{\"args\":{" LIMIT ":{\"unlimited\":{\"ephemeral-storage\":\"0\"}}}}",
+	 "args.LimitAware.unlimited.ephemeral-storage"},
+	{"{\"variant\":\"upstream\",\"args\":{" TLP ":{\"watcherAddress\":1}}}",
+	 "args.TargetLoadPacking.watcherAddress"},
+	{"{\"variant\":\"upstream\",\"args\":{" TLP ":{\"metricProvider\":[]}}}",
+	 "args.TargetLoadPacking.metricProvider"},
+	{"{\"variant\":\"upstream\",\"args\":{" TLP ":{\"metricProvider\":{\"token\":1}}}}",
+	 "args.TargetLoadPacking.metricProvider.token"},
+	{"{\"variant\":\"upstream\",\"args\":{" TLP
+	 ":{\"metricProvider\":{\"insecureSkipVerify\":1}}}}",
+	 "args.TargetLoadPacking.metricProvider.insecureSkipVerify"},
 	{"{\"variant\":\"kep\",\"plugins\":[" LIMIT "]}", "variant"},
 	{"{\"args\":{" LVRB ":{\"safeVarianceMargin\":-1}}}",
 	 "args.LoadVariationRiskBalancing.safeVarianceMargin"},
@@ -549,7 +604,7 @@ int main(void)
 		TEST(names_do_not_change_scores),
 		TEST(old_measurements_count_where_there_are_no_others),
 		TEST(test_explanation),
-		TEST(test_limits),
+		TEST(test_raw_scores),
 		TEST(test_peaks),
 		TEST(test_connection_arguments),
 		TEST(test_pod_and_arguments),

@@ -36,6 +36,11 @@
 	"\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\",\"name\":\"web\",\"uid\":\"%s\","      \
 	"\"controller\":true}]},\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{"         \
 	"\"requests\":{\"cpu\":\"1\"}}}]}}"
+/* Of 3 CPUs and one owner. */
+#define LARGE(uid)                                                                                 \
+	"{\"metadata\":{\"name\":\"" uid "\",\"namespace\":\"shop\",\"uid\":\"" uid "\"" OWNER     \
+	"},\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"3\""   \
+	"}}}]}}"
 #define ASK(pod, names) "{\"Pod\":" pod ",\"NodeNames\":" names "}"
 
 static struct api_fixture f;
@@ -141,6 +146,17 @@ static bool review(void)
 	return waiting_pods_review(f.ctx.waiting, &f.ctx);
 }
 
+/* Seconds until a review would wake somebody. */
+static int seconds_to_nudge(int most)
+{
+	for (int i = 0; i < most; i++) {
+		if (review())
+			return i;
+		pass_time(1);
+	}
+	return most;
+}
+
 /* The nodes that filter was asked about count, and no others. */
 static void what_would_pass_is_told_ever_more_seldom(void **state)
 {
@@ -165,6 +181,18 @@ static void what_would_pass_is_told_ever_more_seldom(void **state)
 	assert_false(review());
 	publish(1000);
 	assert_true(review());
+	/* Half a minute at least is between the last ones; a clock that is set back ends the wait. */
+	for (int i = 0; i < 9; i++) {
+		int seconds = seconds_to_nudge(400);
+
+		pass_time(1);
+		if (i > 7)
+			assert_int_equal(seconds, 299);
+	}
+	assert_false(review());
+	pass_time(-1000);
+	assert_true(review());
+	publish(1000);
 	assert_true(passes(ASK(POD("p", ""), "[\"bravo\"]")));
 	assert_int_equal(waiting(), 0);
 	assert_false(review());
@@ -232,6 +260,29 @@ static void pods_that_are_gone_are_forgotten(void **state)
 	pass_time(5);
 	assert_false(review());
 	assert_int_equal(waiting(), 1);
+	put_pod("{\"metadata\":{\"name\":\"p\",\"namespace\":\"shop\",\"uid\":\"made-anew\"},"
+		"\"spec\":{\"containers\":[]}}");
+	publish(3000);
+	assert_false(review());
+	assert_int_equal(waiting(), 0);
+}
+
+/* Without a list of pods none is seen to be gone. */
+static void unlisted_pods_are_forgotten_in_the_end(void **state)
+{
+	struct model *empty = model_new();
+
+	(void)state;
+	assert_false(passes(ASK(POD("q", ""), "[\"bravo\"]")));
+	view_slot_publish(f.ctx.views, join_view(join, NULL, 0, model_cluster(empty), now()));
+	counter_set(&f.counters.requeue.enabled, 0);
+	pass_time(899);
+	assert_false(review());
+	assert_int_equal(waiting(), 1);
+	pass_time(1);
+	assert_false(review());
+	assert_int_equal(waiting(), 0);
+	model_free(empty);
 }
 
 /* One of them is decided about, and a nudge is for all. */
@@ -261,6 +312,8 @@ static void nobody_decides_where_nobody_nudges(void **state)
 	assert_int_equal(waiting(), 1);
 }
 
+static const char *event_pod = "p"; /* of the next event */
+
 /* Its message, "" where there is none. */
 static const char *next_event(void)
 {
@@ -269,8 +322,8 @@ static const char *next_event(void)
 	if (!waiting_pods_take_event(f.ctx.waiting, &event))
 		return "";
 	assert_string_equal(event.pod->object.namespace, "shop");
-	assert_string_equal(event.pod->object.name, "p");
-	assert_string_equal(event.pod->object.uid, "p");
+	assert_string_equal(event.pod->object.name, event_pod);
+	assert_string_equal(event.pod->object.uid, event_pod);
 	object_drop(&event.pod->object);
 	return event.message;
 }
@@ -297,6 +350,14 @@ static void a_pod_has_one_event_for_each_reason(void **state)
 	pass_time(1);
 	assert_false(passes(ASK(POD("p", ""), "[\"bravo\"]")));
 	assert_memory_equal(next_event(), by_cap, strlen(by_cap));
+	assert_false(passes(ASK(POD("p", ""), "[\"nobody\"]")));
+	assert_string_not_equal(next_event(), "");
+	/* A clock that is set back ends the wait. */
+	pass_time(-299);
+	assert_false(passes(ASK(POD("p", ""), "[\"nobody\"]")));
+	assert_string_not_equal(next_event(), "");
+	assert_false(passes(ASK(POD("p", ""), "[\"nobody\"]")));
+	assert_string_equal(next_event(), "");
 }
 
 static void put_quota(const char *namespace, const char *min)
@@ -332,13 +393,12 @@ static void put_ready_node(const char *name)
 	free(json);
 }
 
-static void put_unschedulable(void)
+static void put_unschedulable(const char *pod)
 {
-	static const char pod[] = POD("p", "");
 	char *json = mem_printf("%.*s,\"status\":{\"conditions\":[{\"type\":\"PodScheduled\","
 				"\"status\":\"False\",\"lastTransitionTime\":"
 				"\"2026-01-01T00:00:00Z\"}]}}",
-				(int)sizeof(pod) - 2, pod);
+				(int)strlen(pod) - 1, pod);
 
 	put_pod(json);
 	free(json);
@@ -363,7 +423,7 @@ static void a_pod_within_min_is_told_who_could_give_way(void **state)
 	publish_unmeasured();
 	assert_false(review());
 	assert_string_equal(next_event(), "");
-	put_unschedulable();
+	put_unschedulable(POD("p", ""));
 	publish_unmeasured();
 	pass_time(2);
 	assert_false(review());
@@ -376,6 +436,46 @@ static void a_pod_within_min_is_told_who_could_give_way(void **state)
 	publish_unmeasured();
 	assert_false(review());
 	assert_memory_equal(next_event(), "quota shop", strlen("quota shop"));
+}
+
+/* Nobody's requests make room for the first two, and the first search counts for both. */
+static void pods_like_one_without_victims_are_passed_over(void **state)
+{
+	static const char *const pods[] = {LARGE("l1"), LARGE("l2"), POD("p", ""), POD("q", "")};
+	static const char *const told[] = {"", "p", "q", "", ""};
+
+	(void)state;
+	put_ready_node("alpha");
+	put_quota("shop", "9");
+	put_quota("other", "0");
+	put_bound("other", "2");
+	put_bound("shop", "2");
+	for (size_t i = 0; i < sizeof(pods) / sizeof(pods[0]); i++)
+		put_unschedulable(pods[i]);
+	publish_unmeasured();
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		event_pod = told[i];
+		assert_false(review());
+		assert_int_equal(*next_event() != '\0', *told[i] != '\0');
+		pass_time(2);
+	}
+	event_pod = "p";
+}
+
+/* Pods without a quota are no victims. */
+static void isolated_pods_are_told(void **state)
+{
+	(void)state;
+	put_ready_node("alpha");
+	put_quota("shop", "2");
+	put_bound("other", "4");
+	put_unschedulable(POD("p", ""));
+	publish_unmeasured();
+	assert_false(review());
+	assert_string_equal(next_event(),
+			    "quota shop is within its min, and no pod that may go would help: "
+			    "preemption does not take the 1 pods without a quota (evenkeel quota "
+			    "lint, --quota-cover-all)");
 }
 
 /* --- victims ---------------------------------------------------------------------------------- */
@@ -463,17 +563,6 @@ static void wait_for_victims(int vain)
 	}
 	wait_in_vain("second", "second", "alpha");
 	wait_in_vain("third", "third", "bravo");
-}
-
-/* Seconds until a review would wake somebody. */
-static int seconds_to_nudge(int most)
-{
-	for (int i = 0; i < most; i++) {
-		if (review())
-			return i;
-		pass_time(1);
-	}
-	return most;
 }
 
 static void the_end_of_each_time_is_noticed(void **state)
@@ -597,10 +686,13 @@ int main(void)
 		T(a_review_has_no_effect),
 		T(of_other_nodes_all_are_asked_about),
 		T(pods_that_are_gone_are_forgotten),
+		T(unlisted_pods_are_forgotten_in_the_end),
 		T(pods_of_an_owner_are_one),
 		T(nobody_decides_where_nobody_nudges),
 		T(a_pod_has_one_event_for_each_reason),
 		T(a_pod_within_min_is_told_who_could_give_way),
+		T(pods_like_one_without_victims_are_passed_over),
+		T(isolated_pods_are_told),
 		T(the_end_of_each_time_is_noticed),
 		T(whose_time_has_come_is_searched_for_first),
 		T(victims_that_a_change_frees_are_noticed),
