@@ -120,7 +120,7 @@ static void write_move(struct jsonw *w, const struct drain_plan *p, const char *
 		jsonw_key_bool(w, "deleted", true);
 	if (placeholder)
 		jsonw_key_bool(w, "placeholder", true);
-	else if (!deleted && p->view->cluster)
+	else if (!deleted)
 		write_workload(w, p, m->pod);
 	if (m->step)
 		jsonw_key_int(w, "step", m->step);
@@ -234,11 +234,10 @@ void drain_json_write_node(struct jsonw *w, const struct drain_plan *p,
 	jsonw_key_text(w, "group", n->group);
 	if (n->atomic)
 		jsonw_key_bool(w, "atomic", true);
-	if (known && known->model && known->model->node &&
+	if (known->model && known->model->node &&
 	    taints_find(&known->model->node->taints, "evenkeel.io/drain-candidate"))
 		jsonw_key_bool(w, "softTainted", true);
-	if (known)
-		write_amounts(w, known, p->time_ns);
+	write_amounts(w, known, p->time_ns);
 	write_shares(w, n);
 	if (n->idle_in_fact)
 		jsonw_key_bool(w, "idleInFact", true);
@@ -276,7 +275,7 @@ static void write_destination(struct jsonw *w, const struct drain_plan *p,
 			      const struct drain_destination *d)
 {
 	const struct view_node *n = view_find(p->view, d->node);
-	const struct window_set *set = n ? use_of(n, p->time_ns) : NULL;
+	const struct window_set *set = use_of(n, p->time_ns);
 
 	jsonw_object_open(w);
 	jsonw_key_string(w, "node", d->node);
@@ -314,7 +313,7 @@ static void write_traits(struct jsonw *w, const struct view_node *n)
 {
 	bool empty_dir = false, unmanaged = false;
 
-	for (size_t i = 0; n && n->model && i < n->model->pod_count; i++) {
+	for (size_t i = 0; i < n->model->pod_count; i++) {
 		const struct kube_pod *pod = n->model->pods[i];
 		const struct pod_template *t = pod->template;
 
@@ -348,8 +347,7 @@ static void write_guests(struct jsonw *w, const char *key, const struct drain_mo
 
 const char *drain_json_eviction_api(const struct view *v)
 {
-	const struct cluster *c = v->cluster;
-	const char *found = c ? c->sources[OBJECT_POD_DISRUPTION_BUDGET].api_version : "";
+	const char *found = v->cluster->sources[OBJECT_POD_DISRUPTION_BUDGET].api_version;
 
 	return *found ? found : object_kind_version(OBJECT_POD_DISRUPTION_BUDGET);
 }
@@ -378,8 +376,7 @@ void drain_json_write_wave(struct jsonw *w, const struct drain_plan *p)
 
 		jsonw_object_open(w);
 		jsonw_key_string(w, "name", wave->nodes[i]->name);
-		if (n && n->model && n->model->node)
-			jsonw_key_string(w, "uid", n->model->node->object.uid);
+		jsonw_key_string(w, "uid", n->model->node->object.uid);
 		write_traits(w, n);
 		write_moves(w, p, wave->nodes[i]);
 		write_guests(w, "guests", wave->nodes[i]->moves + wave->nodes[i]->move_count,

@@ -34,19 +34,18 @@ static int64_t now_ns(void)
 	return moment_ns;
 }
 
-static struct view *read_view(bool measured)
+static struct view *read_scene(const char *more, const char *usage)
 {
+	char *dump = mem_printf("%s%s", drain_scene_dump, more);
 	struct snapshot *s = snapshot_new();
 	struct error error = {""};
 	struct view *v = NULL;
 	int64_t ns;
 
-	assert_int_equal(
-		snapshot_add(s, "dump", drain_scene_dump, strlen(drain_scene_dump), &error), 0);
-	if (measured)
-		assert_int_equal(snapshot_add_usage(s, "usage", drain_scene_usage,
-						    strlen(drain_scene_usage), &error),
-				 0);
+	assert_int_equal(snapshot_add(s, "dump", dump, strlen(dump), &error), 0);
+	if (usage)
+		assert_int_equal(snapshot_add_usage(s, "usage", usage, strlen(usage), &error), 0);
+	free(dump);
 	assert_int_equal(snapshot_view(s, &v, &ns, &error), 0);
 	assert_true(ns == drain_scene_now_ns);
 	snapshot_free(s);
@@ -54,6 +53,11 @@ static struct view *read_view(bool measured)
 	snprintf(v->cluster->sources[OBJECT_POD_DISRUPTION_BUDGET].api_version, 64,
 		 "policy/v1beta1");
 	return v;
+}
+
+static struct view *read_view(bool measured)
+{
+	return read_scene("", measured ? drain_scene_usage : NULL);
 }
 
 /* No slack, and what is found unneeded has been so for a quarter of an hour. */
@@ -227,8 +231,58 @@ static void test_placeholders(void **state)
 {
 	(void)state;
 	slack.rate_ppm = 100000;
-	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 200);
+	assert_int_equal(api_fixture_get(&f, "/v1/drain?explain=true"), 200);
 	assert_true(number("owed.placeholders") > 0);
+}
+
+#define GUEST(name, more)                                                                          \
+	"- {apiVersion: v1, kind: Pod, metadata: {namespace: tool, name: " name                    \
+	", uid: uid-" name more                                                                    \
+	"}, spec: {nodeName: india, containers: [{name: c, resources: {requests: {cpu: "           \
+	"100m}}}]}, status: {phase: Running}}\n"
+
+/* Pods of india: of other controllers, and of none. */
+static void test_other_pods(void **state)
+{
+	static const char dump[] =
+		"- {apiVersion: v1, kind: Node, metadata: {name: india, uid: uid-india}, spec: "
+		"{taints: "
+		"[{key: evenkeel.io/drain-candidate, effect: PreferNoSchedule}]}, status: "
+		"{capacity: "
+		"{cpu: 4, memory: 16Gi, pods: 110}, allocatable: {cpu: 4, memory: 16Gi, pods: "
+		"110}, "
+		"conditions: [{type: Ready, status: 'True'}]}}\n"
+		"- {apiVersion: v1, kind: ReplicationController, metadata: {namespace: tool, name: "
+		"old, "
+		"uid: uid-old}, spec: {replicas: 2}}\n" GUEST(
+			"lone", ", creationTimestamp: '2026-01-01T11:55:00Z', annotations: "
+				"{cluster-autoscaler.kubernetes.io/safe-to-evict: 'true'}")
+			GUEST("rc",
+			      ", ownerReferences: [{apiVersion: v1, kind: ReplicationController, "
+			      "name: old, uid: uid-old, controller: true}]")
+				GUEST("widget",
+				      ", annotations: "
+				      "{cluster-autoscaler.kubernetes.io/safe-to-evict: 'true'}, "
+				      "ownerReferences: [{apiVersion: example.com/v1, kind: "
+				      "Widget, name: w, uid: uid-w, controller: true}]");
+
+	(void)state;
+	view_slot_publish(f.ctx.views, read_scene(dump, NULL));
+	assert_int_equal(api_fixture_get(&f, "/v1/drain?explain=true&node=india"), 200);
+	assert_true(cJSON_IsTrue(api_fixture_at(f.json, "items.0.softTainted")));
+	assert_string_equal(text("wave.nodes.2.uid"), "uid-india");
+	assert_true(cJSON_IsTrue(api_fixture_at(f.json, "wave.nodes.2.unmanaged")));
+	assert_null(api_fixture_at(f.json, "wave.nodes.1.unmanaged"));
+	assert_string_equal(text("items.0.moves.0.name"), "lone");
+	assert_true(cJSON_IsTrue(api_fixture_at(f.json, "items.0.moves.0.deleted")));
+	assert_null(api_fixture_at(f.json, "items.0.moves.0.workload"));
+	assert_null(api_fixture_at(f.json, "items.0.moves.0.to"));
+	assert_true(number("items.0.moves.0.ageSeconds") == 300);
+	assert_string_equal(text("items.0.moves.1.workload.kind"), "ReplicationController");
+	assert_true(number("items.0.moves.1.workload.replicas") == 2);
+	assert_null(api_fixture_at(f.json, "items.0.moves.1.ageSeconds"));
+	assert_string_equal(text("items.0.moves.2.workload.kind"), "Widget");
+	assert_null(api_fixture_at(f.json, "items.0.moves.2.workload.replicas"));
 }
 
 /* --- refusals */
@@ -582,15 +636,12 @@ static void test_metrics(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_envelope),	    TEST(test_time_bound),
-		TEST(test_nodes),	    TEST(test_wave),
-		TEST(test_no_wave),	    TEST(test_explain),
-		TEST(test_labels),	    TEST(test_placeholders),
-		TEST(test_refusals),	    TEST(test_nothing_is_known),
-		TEST(test_no_usage),	    TEST(test_slot),
-		TEST(test_plans_have_tags), TEST(test_history),
-		TEST(test_memory),	    TEST(test_counters),
-		TEST(test_metrics),
+		TEST(test_envelope), TEST(test_time_bound),	  TEST(test_nodes),
+		TEST(test_wave),     TEST(test_no_wave),	  TEST(test_explain),
+		TEST(test_labels),   TEST(test_placeholders),	  TEST(test_other_pods),
+		TEST(test_refusals), TEST(test_nothing_is_known), TEST(test_no_usage),
+		TEST(test_slot),     TEST(test_plans_have_tags),  TEST(test_history),
+		TEST(test_memory),   TEST(test_counters),	  TEST(test_metrics),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
