@@ -109,6 +109,7 @@ static void test_classes(void **state)
 	assert_true(number("total.unplaced") == 2);
 	assert_true(number("total.nodesToAdd") == 1);
 	assert_string_equal(text("nodesToAdd.0.like"), "n1");
+	assert_true(number("nodesToAdd.0.count") == 1);
 	assert_true(number("moves.Placed") == 2);
 	assert_null(api_fixture_at(f.json, "narration"));
 }

@@ -46,9 +46,9 @@ static void test_full_document(void **state)
 		{.name = "b\"",
 		 .extra = true,
 		 .window = "5m",
-		 .window_seconds = 299.5,
+		 .window_seconds = 299.5004,
 		 .state = "fresh",
-		 .age_seconds = 2.25,
+		 .age_seconds = 2.2504,
 		 .samples = 3000},
 	};
 	const struct watcher_answer a = {.timestamp = 100,

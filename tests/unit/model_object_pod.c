@@ -259,6 +259,21 @@ static void test_daemon_pods_are_alike(void **state)
 		{DAEMON("", "{" BOUND("n1") "}"),
 		 "'nodeAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':{"
 		 "'nodeSelectorTerms':[{" BOUND("n1") "}]}},"},
+		{DAEMON("n1",
+			"{'matchFields':[{'key':'metadata.uid','operator':'In','values':['n1']}]}"),
+		 "'nodeAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':{"
+		 "'nodeSelectorTerms':[{'matchFields':[{'key':'metadata.uid','operator':'In','"
+		 "values':['n1']}]}]}},"},
+		{DAEMON("n1", "{'matchFields':[{'key':'metadata.name','operator':'NotIn','values':["
+			      "'n1']}]}"),
+		 "'nodeAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':{"
+		 "'nodeSelectorTerms':[{'matchFields':[{'key':'metadata.name','operator':'NotIn','"
+		 "values':['n1']}]}]}},"},
+		{DAEMON("n1", "{'matchFields':[{'key':'metadata.name','operator':'In','values':['"
+			      "n1','n2']}]}"),
+		 "'nodeAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':{"
+		 "'nodeSelectorTerms':[{'matchFields':[{'key':'metadata.name','operator':'In','"
+		 "values':['n1','n2']}]}]}},"},
 		/* One term of two is not the controller's work. */
 		{DAEMON("n1", "{" BOUND("n1") "},{'matchExpressions':[{'key':'b'}]}"),
 		 "'nodeAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':{"

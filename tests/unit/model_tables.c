@@ -13,6 +13,7 @@
 #include "aggregator/model/model.h"
 #include "shared/mem.h"
 #include "tests/model_fixture.h"
+#include "tests/object_same.h"
 #include "tests/usage_fixture.h"
 
 static struct model *model;
@@ -157,6 +158,82 @@ static void equal_templates_become_one(void **state)
 	p.cpu = "100m";
 	model_put(model, model_fixture_pod(&p));
 	assert_ptr_equal(find_pod("z")->template, shared);
+}
+
+/* Each differs from the first in one member. */
+static void each_member_of_a_pod_counts(void **state)
+{
+#define POD(metadata, status)                                                                      \
+	"{'metadata':{'name':'x','uid':'u'" metadata "},'spec':{'nodeName':'a','containers':[{"    \
+	"'name':'c'}]},'status':{" status "}}"
+#define SINCE(type, is, time)                                                                      \
+	"'conditions':[{'type':'" type "','status':'" is "','lastTransitionTime':'" time "'}]"
+#define CONTAINER(id, more)                                                                        \
+	"'containerStatuses':[{'name':'c','containerID':'a://" id id id id "'" more "}]"
+	static const char *const pods[] = {
+		POD("", ""),
+		POD(",'creationTimestamp':'2026-01-01T00:00:00Z'", ""),
+		POD(",'deletionTimestamp':'2026-01-01T00:00:00Z'", ""),
+		POD("", "'startTime':'2026-01-01T00:00:00Z'"),
+		POD("", "'nominatedNodeName':'b'"),
+		POD("", "'qosClass':'Burstable'"),
+		POD("", "'phase':'Running'"),
+		POD("", "'resize':'Proposed'"),
+		POD("", CONTAINER("0123456789abcdef", "")),
+		POD("", "'containerStatuses':[{'name':'c','restartCount':1}]"),
+		POD("", SINCE("PodScheduled", "True", "2026-01-01T00:00:00Z")),
+		POD("", SINCE("PodScheduled", "False", "2026-01-01T00:00:00Z")),
+		POD("", SINCE("DisruptionTarget", "True", "2026-01-01T00:00:00Z")),
+		POD("", SINCE("Ready", "True", "2026-01-01T00:00:00Z")),
+		POD("", CONTAINER("0123456789abcdef", ",'resources':{'requests':{'cpu':'2'}}")),
+		POD("", CONTAINER("0123456789abcdef", ",'resources':{'requests':{'cpu':'3'}}")),
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(pods) / sizeof(pods[0]); i++)
+		for (size_t k = 0; k < sizeof(pods) / sizeof(pods[0]); k++) {
+			cJSON *trees[] = {object_json_of(pods[i]), object_json_of(pods[k])};
+			char field[OBJECT_FIELD_MAX];
+			uint64_t generation;
+			struct object *o;
+
+			for (size_t at = 0; at < 2; at++) {
+				generation = model_generation(model);
+				assert_int_equal(
+					object_read(OBJECT_POD, trees[at], &o, field, NULL), 0);
+				model_put(model, o);
+				cJSON_Delete(trees[at]);
+			}
+			if ((model_generation(model) == generation) != (i == k))
+				fail_msg("%s\n%s", pods[i], pods[k]);
+		}
+}
+
+static void each_member_of_a_source_counts(void **state)
+{
+	static const struct model_source sources[] = {
+		{.state = SOURCE_SYNCED},
+		{.state = SOURCE_STALE},
+		{.state = SOURCE_SYNCED, .changed_ns = 1},
+		{.state = SOURCE_SYNCED, .event_ns = 1},
+		{.state = SOURCE_SYNCED, .relists = 1},
+		{.state = SOURCE_SYNCED, .watch_errors = 1},
+		{.state = SOURCE_SYNCED, .skipped = 1},
+		{.state = SOURCE_SYNCED, .api_version = "v1"},
+		{.state = SOURCE_SYNCED, .message = "why"},
+		{.state = SOURCE_SYNCED, .skipped_last = "x"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
+		for (size_t k = 0; k < sizeof(sources) / sizeof(sources[0]); k++) {
+			uint64_t generation;
+
+			model_set_source(model, OBJECT_JOB, &sources[i]);
+			generation = model_generation(model);
+			model_set_source(model, OBJECT_JOB, &sources[k]);
+			assert_int_equal(model_generation(model) == generation, i == k);
+		}
 }
 
 static void what_is_put_again_changes_nothing(void **state)
@@ -678,6 +755,8 @@ int main(void)
 		TEST(changes_may_undo_each_other),
 		TEST(equal_templates_become_one),
 		TEST(what_is_put_again_changes_nothing),
+		TEST(each_member_of_a_pod_counts),
+		TEST(each_member_of_a_source_counts),
 		TEST(each_change_of_a_pod_is_seen),
 		TEST(what_did_not_change_is_shared),
 		TEST(a_list_removes_what_it_lacks),
