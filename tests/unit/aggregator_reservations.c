@@ -297,10 +297,12 @@ static void nothing_is_reserved_without_uid_or_above_the_bounds(void **state)
 {
 	struct reservations *l = reservations_new();
 	char *longer = mem_zalloc(RESERVATIONS_TEXT_MAX + 2, 1);
+	char long_name[2 * RESERVATIONS_TEXT_MAX + 2];
 	struct reservation e = entry_of("", "p", "");
 
 	(void)state;
 	memset(longer, 'x', RESERVATIONS_TEXT_MAX + 1);
+	snprintf(long_name, sizeof(long_name), "x/%0*d", 2 * RESERVATIONS_TEXT_MAX - 1, 0);
 	assert_int_equal(reservations_reserve(l, &e, now), -EINVAL);
 	e = entry_of(longer, "p", "");
 	assert_int_equal(reservations_reserve(l, &e, now), -EINVAL);
@@ -308,6 +310,17 @@ static void nothing_is_reserved_without_uid_or_above_the_bounds(void **state)
 	assert_int_equal(reservations_reserve(l, &e, now), -EINVAL);
 	e = entry_of("u", "p", longer);
 	assert_int_equal(reservations_reserve(l, &e, now), -EINVAL);
+	e = entry_of("u", "p", "");
+	e.namespace = longer;
+	assert_int_equal(reservations_reserve(l, &e, now), -EINVAL);
+	e = entry_of("u", "p", "");
+	resources_set_named(&e.requests, long_name, 1);
+	assert_int_equal(reservations_reserve(l, &e, now), -EINVAL);
+	resources_fini(&e.requests);
+	e = entry_of("u2", "p2", "");
+	resources_set_named(&e.requests, long_name + 1, 1);
+	assert_int_equal(reservations_reserve(l, &e, now), 0);
+	resources_fini(&e.requests);
 	e = entry_of(longer + 1, longer + 1, longer + 1);
 	assert_int_equal(reservations_reserve(l, &e, now), 0);
 	assert_int_equal(reservations_charge(l, longer + 1, longer, now), -ENOENT);

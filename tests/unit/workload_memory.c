@@ -26,6 +26,8 @@ static void keys_are_the_names_that_people_use(void **state)
 		{"ReplicaSet", "web-5d4f8c7b9", NULL, "shop/ReplicaSet/web-5d4f8c7b9"},
 		{"ReplicaSet", "plain", "plain", "shop/ReplicaSet/plain"},
 		{"Job", "report-29012345", NULL, "shop/CronJob/report"},
+		{"ReplicaSet", "-5d4f8c7b9", "5d4f8c7b9", "shop/ReplicaSet/-5d4f8c7b9"},
+		{"Job", "report-29012345x", NULL, "shop/Job/report-29012345x"},
 		{"Job", "report-42", NULL, "shop/Job/report-42"},
 		{"Job", "import-2024x", NULL, "shop/Job/import-2024x"},
 		{"StatefulSet", "db-12345678", NULL, "shop/StatefulSet/db-12345678"},
@@ -75,6 +77,7 @@ static void later_notes_replace_earlier_ones(void **state)
 	assert_true(workload_table_find(second, "a/Deployment/db")->working_set_bytes == 7000);
 	assert_null(workload_table_find(second, "a/Deployment/we"));
 	assert_null(workload_table_find(NULL, "a/Deployment/web"));
+	assert_null(workload_table_hold(NULL));
 	workload_table_drop(first);
 	workload_table_drop(second);
 }
@@ -99,6 +102,17 @@ static void the_oldest_are_forgotten(void **state)
 	workload_table_drop(t);
 	t = workload_memory_table(m, NOW + 2 * WORKLOAD_DAYS * DAY);
 	assert_int_equal(t->count, 0);
+	assert_null(workload_table_find(t, "ns/Job/000015"));
+	workload_table_drop(t);
+	/* Whatever their order; of those that were seen together the last by name go. */
+	for (int i = 0; i < WORKLOADS_MAX + 10; i++) {
+		snprintf(key, sizeof(key), "ns/Job/%06d", i);
+		note(m, key, 1, 1, NOW + (WORKLOADS_MAX + 10 - i) / 2);
+	}
+	t = workload_memory_table(m, NOW + DAY);
+	assert_int_equal(t->count, WORKLOADS_MAX);
+	snprintf(key, sizeof(key), "ns/Job/%06d", WORKLOADS_MAX - 1);
+	assert_string_equal(t->of[WORKLOADS_MAX - 1].key, key);
 	workload_table_drop(t);
 	workload_memory_free(m);
 }
@@ -169,6 +183,18 @@ static void what_is_wrong_is_refused_as_a_whole(void **state)
 		{"{\"workloads\":[{\"key\":\"x\",\"cpuMillicores\":1,\"cpuP95Millicores\":2,"
 		 "\"workingSetBytes\":3,\"seen\":1e15}]}",
 		 "workloads[0]: "},
+		{"{\"workloads\":[{\"key\":\"x\",\"cpuMillicores\":1,\"cpuP95Millicores\":\"2\","
+		 "\"workingSetBytes\":3,\"seen\":4}]}",
+		 "workloads[0]: "},
+		{"{\"workloads\":[{\"key\":\"x\",\"cpuMillicores\":1,\"cpuP95Millicores\":2,"
+		 "\"workingSetBytes\":-3,\"seen\":4}]}",
+		 "workloads[0]: "},
+		{"{\"workloads\":[{\"key\":\"x\",\"cpuMillicores\":1,\"cpuP95Millicores\":2,"
+		 "\"workingSetBytes\":3}]}",
+		 "workloads[0]: "},
+		{"{\"workloads\":[{\"key\":\"x\",\"cpuMillicores\":1,\"cpuP95Millicores\":2,"
+		 "\"workingSetBytes\":3,\"seen\":1e10}]}",
+		 "workloads[0]: "},
 		{"{\"workloads\":[{\"key\":\"\xff\",\"cpuMillicores\":1,\"cpuP95Millicores\":2,"
 		 "\"workingSetBytes\":3,\"seen\":4}]}",
 		 "workloads[0]: "},
@@ -190,6 +216,40 @@ static void what_is_wrong_is_refused_as_a_whole(void **state)
 	}
 }
 
+/* As many as are kept, and a key as long as it may be. */
+static void lists_are_bounded(void **state)
+{
+	static const char rest[] = "\",\"cpuMillicores\":1,\"cpuP95Millicores\":2,"
+				   "\"workingSetBytes\":3,\"seen\":1800000000}";
+
+	(void)state;
+	for (int more = 0; more < 4; more++) {
+		struct workload_memory *m = workload_memory_new();
+		struct buf text = BUF_INIT;
+		struct error why = {""};
+
+		buf_printf(&text, "{\"workloads\":[{\"key\":\"%0*d%s",
+			   WORKLOAD_KEY_MAX + (more & 1), 0, rest);
+		for (int i = 1; i < WORKLOADS_MAX + more / 2; i++)
+			buf_printf(&text, ",{\"key\":\"%d%s", i, rest);
+		buf_add_str(&text, "]}");
+		assert_int_equal(workload_memory_read(m, text.data, text.len, &why) != 0,
+				 more != 0);
+		buf_fini(&text);
+		workload_memory_free(m);
+	}
+}
+
+static void no_table_is_written_as_an_empty_list(void **state)
+{
+	struct buf out = BUF_INIT;
+
+	(void)state;
+	workload_table_write(NULL, &out);
+	assert_string_equal(out.data, "{\"workloads\":[]}");
+	buf_fini(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +259,8 @@ int main(void)
 		cmocka_unit_test(what_a_fast_clock_saw_is_forgotten_too),
 		cmocka_unit_test(what_was_written_is_read),
 		cmocka_unit_test(what_is_wrong_is_refused_as_a_whole),
+		cmocka_unit_test(lists_are_bounded),
+		cmocka_unit_test(no_table_is_written_as_an_empty_list),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
