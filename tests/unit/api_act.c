@@ -173,6 +173,7 @@ static void test_reports(void **state)
 		{"{'holder':'one','transitions':1.5}", 400, "transitions"},
 		{"{'holder':'one','transitions':-1}", 400, "transitions"},
 		{"{'holder':'one','transitions':1e999}", 400, "transitions"},
+		{"{'holder':'one','transitions':1e16}", 400, "transitions"},
 		{"{'holder':'o\\nne','transitions':3}", 400, "holder"},
 		{"{'holder':'one','transitions':3,'nodes':{}}", 400, "nodes"},
 		{"{'holder':'one','transitions':3,'nodes':[7]}", 400, "nodes"},
@@ -217,8 +218,10 @@ static void test_wave_reports(void **state)
 #define WAVE                                                                                       \
 	"'kind':'WaveReport','plan':'p','begin':'2026-01-31T12:00:00Z','end':"                     \
 	"'2026-01-31T12:01:00Z','outcome':'stopped'"
+#define FIGURES_8(a) "'" a "0':1,'" a "1':1,'" a "2':1,'" a "3':1,'" a "4':1,'" a "5':1,'" a "6':1,"
+#define FIGURES_31   FIGURES_8("a") FIGURES_8("b") FIGURES_8("c") FIGURES_8("d") "'x':1,'y':1,'v':1,"
 	static const struct body bodies[] = {
-		{"{" WAVE "}", 200, ""},
+		{"{" WAVE ",'promised':{" FIGURES_31 "'w':1}}", 200, ""},
 		{"{" WAVE ",'reason':'b is hot','nodes':[{'name':'a','outcome':'drained',"
 		 "'evictions':7,'seconds':3.5},{'name':'b','outcome':'rolledBack'}],'evictions':7,"
 		 "'refused':1,'promised':{'nodes':2},'achieved':1,'violations':['2 > 1']}",
@@ -227,6 +230,8 @@ static void test_wave_reports(void **state)
 		{"{" WAVE ",'promised':{'nodes':'2'}}", 400, "promised"},
 		{"{" WAVE ",'achieved':'all'}", 400, "achieved"},
 		{"{" WAVE ",'violations':[1]}", 400, "violations"},
+		{"{" WAVE ",'promised':{'\\n':2}}", 400, "promised"},
+		{"{" WAVE ",'promised':{" FIGURES_31 "'w':1,'z':1}}", 400, "promised"},
 		{"{" WAVE ",'nodes':[{'name':'a'}]}", 400, "nodes[0].outcome"},
 		{"{" WAVE ",'surplus':1}", 400, "surplus"},
 		{"{'kind':'WaveReport','plan':'p','begin':'x','end':'x','outcome':'drained'}", 400,

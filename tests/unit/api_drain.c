@@ -305,6 +305,12 @@ static void test_refusals(void **state)
 		{"/v1/drain/history?explain=true", 400, "explain", "unknown parameter \"explain\""},
 		{"/v1/drain/history?limit=0", 400, "limit",
 		 "limit \"0\" is not a whole number from 1 to 10000"},
+		{"/v1/drain/history?limit=-1", 400, "limit",
+		 "limit \"-1\" is not a whole number from 1 to 10000"},
+		{"/v1/drain/history?limit=1x", 400, "limit",
+		 "limit \"1x\" is not a whole number from 1 to 10000"},
+		{"/v1/drain/history?limit=x", 400, "limit",
+		 "limit \"x\" is not a whole number from 1 to 10000"},
 		{"/v1/drain/history?limit=10001", 400, "limit",
 		 "limit \"10001\" is not a whole number from 1 to 10000"},
 		{"/v1/drain/history?limit=99999999999999999999999", 400, "limit",
@@ -500,6 +506,8 @@ static void test_history(void **state)
 	assert_string_equal(text("items.0.event"), "wave");
 	assert_null(api_fixture_at(f.json, "items.5"));
 
+	assert_int_equal(api_fixture_get(&f, "/v1/drain/history?limit=&node="), 200);
+	assert_string_equal(text("items.4.node"), "bravo");
 	assert_int_equal(api_fixture_get(&f, "/v1/drain/history?limit=2"), 200);
 	assert_null(api_fixture_at(f.json, "items.2"));
 	assert_int_equal(api_fixture_get(&f, "/v1/drain/history?node=echo,bra,bravo"), 200);
@@ -511,6 +519,21 @@ static void test_history(void **state)
 	plan_core_free(c);
 	view_drop(v);
 	drain_log_free(f.ctx.decisions);
+}
+
+/* Without a log: what a snapshot remembers. */
+static void test_remembered_history(void **state)
+{
+	char text_of[] = "{\"timers\":3}";
+	struct plan_memory memory = {.of[PLAN_DRAIN] = text_of};
+
+	(void)state;
+	assert_int_equal(api_fixture_get(&f, "/v1/drain/history?limit=10000"), 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items")), 0);
+	f.ctx.memory = &memory;
+	assert_int_equal(api_fixture_get(&f, "/v1/drain/history"), 400);
+	assert_memory_equal(text("error.message"), "state.drain: ", 13);
+	f.ctx.memory = NULL;
 }
 
 /* What a step left goes on in another process, as long as nobody was away for too long. */
@@ -636,12 +659,25 @@ static void test_metrics(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_envelope), TEST(test_time_bound),	  TEST(test_nodes),
-		TEST(test_wave),     TEST(test_no_wave),	  TEST(test_explain),
-		TEST(test_labels),   TEST(test_placeholders),	  TEST(test_other_pods),
-		TEST(test_refusals), TEST(test_nothing_is_known), TEST(test_no_usage),
-		TEST(test_slot),     TEST(test_plans_have_tags),  TEST(test_history),
-		TEST(test_memory),   TEST(test_counters),	  TEST(test_metrics),
+		TEST(test_envelope),
+		TEST(test_time_bound),
+		TEST(test_nodes),
+		TEST(test_wave),
+		TEST(test_no_wave),
+		TEST(test_explain),
+		TEST(test_labels),
+		TEST(test_placeholders),
+		TEST(test_other_pods),
+		TEST(test_refusals),
+		TEST(test_nothing_is_known),
+		TEST(test_no_usage),
+		TEST(test_slot),
+		TEST(test_plans_have_tags),
+		TEST(test_history),
+		TEST(test_remembered_history),
+		TEST(test_memory),
+		TEST(test_counters),
+		TEST(test_metrics),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

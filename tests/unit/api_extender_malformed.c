@@ -99,10 +99,43 @@ static void bad_questions_are_refused_with_the_place(void **state)
 	assert_int_equal(api_fixture_get(&f, "/extender/filter"), 405);
 }
 
+#define VICTIMS(map, of) "{\"Pod\":" POD("p") ",\"" map "\":{\"alpha\":" of "}}"
+
+static void bad_victims_are_refused_with_the_place(void **state)
+{
+	static const struct {
+		const char *body, *field;
+	} cases[] = {
+		{VICTIMS("NodeNameToMetaVictims", "1"), "NodeNameToMetaVictims.alpha"},
+		{VICTIMS("NodeNameToMetaVictims", "{\"Pods\":{}}"),
+		 "NodeNameToMetaVictims.alpha.Pods"},
+		{VICTIMS("NodeNameToMetaVictims", "{\"Pods\":[{\"UID\":null},1]}"),
+		 "NodeNameToMetaVictims.alpha.Pods[1]"},
+		{VICTIMS("NodeNameToMetaVictims", "{\"pods\":[{\"uid\":1}]}"),
+		 "NodeNameToMetaVictims.alpha.Pods[0].UID"},
+		{VICTIMS("NodeNameToMetaVictims", "{\"Pods\":null,\"NumPDBViolations\":-1}"),
+		 "NodeNameToMetaVictims.alpha.NumPDBViolations"},
+		{VICTIMS("NodeNameToMetaVictims", "{\"NumPDBViolations\":2e9}"),
+		 "NodeNameToMetaVictims.alpha.NumPDBViolations"},
+		{VICTIMS("NodeNameToMetaVictims", "{\"NumPDBViolations\":\"1\"}"),
+		 "NodeNameToMetaVictims.alpha.NumPDBViolations"},
+		{VICTIMS("NodeNameToVictims", "{\"Pods\":[{\"metadata\":{\"uid\":1}}]}"),
+		 "NodeNameToVictims.alpha.Pods[0].metadata.uid"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (api_fixture_send(&f, "POST", "/extender/preempt", cases[i].body) != 400 ||
+		    strcmp(http_fixture_error_field(&f), cases[i].field) != 0)
+			fail_msg("%s: %s", cases[i].body, f.response.body.data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(bad_questions_are_refused_with_the_place, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(bad_victims_are_refused_with_the_place, setup,
 						teardown),
 	};
 

@@ -47,7 +47,11 @@ static struct view *make_view(void)
 	buf_add_str(&items, "- {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: "
 			    "{name: high}, value: 1000, preemptionPolicy: Never}\n"
 			    "- {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: "
-			    "{name: usual}, value: 7, globalDefault: true}\n");
+			    "{name: usual}, value: 7, globalDefault: true}\n"
+			    "- {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: "
+			    "{name: above}, value: 9, globalDefault: true}\n"
+			    "- {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: "
+			    "{name: z}, value: 8, globalDefault: true}\n");
 	v = quota_fixture_view(items.data);
 	buf_fini(&items);
 	return v;
@@ -165,6 +169,8 @@ static void test_parameters(void **state)
 	(void)state;
 	assert_int_equal(api_fixture_get(&f, "/v1/quotas?variant=upstream"), 200);
 	assert_string_equal(text("variant"), "upstream");
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas?variant="), 200);
+	assert_string_equal(text("variant"), "corrected");
 	assert_int_equal(api_fixture_get(&f, "/v1/quotas?variant=kep"), 400);
 	assert_string_equal(http_fixture_error_field(&f), "variant");
 	assert_int_equal(api_fixture_get(&f, "/v1/quotas?nodes=a"), 400);
@@ -276,7 +282,9 @@ static void test_admit(void **state)
 	assert_true(number("reasons.0.numbers.asked") == 5000);
 	assert_true(number("reasons.0.numbers.bound") == 12000);
 	assert_true(number("quota.used.cpuMillicores") == 2000);
-	assert_true(number("priority") == 7);
+	assert_true(number("priority") == 7); /* of three defaults the lowest */
+	admit(POD("team-b", "\"priorityClassName\":\"\",", "5"));
+	assert_true(number("priority") == 0);
 }
 
 /*
@@ -304,6 +312,12 @@ static void test_admit_counts_reservations(void **state)
 	      "\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"4\"}}}]}}");
 	assert_string_equal(text("gate"), "admitted");
 	assert_string_equal(text("node"), "a");
+	/* Another pod of that name, to be made when that one is gone. */
+	admit("{\"metadata\":{\"namespace\":\"team-a\",\"name\":\"p0\",\"uid\":\"other\"},\"spec\":"
+	      "{"
+	      "\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"4\"}}}]}}");
+	assert_string_equal(text("gate"), "overMax");
+	assert_string_equal(text("node"), "");
 }
 
 static void test_bad_bodies(void **state)
@@ -641,6 +655,19 @@ static void test_preempt_verdicts(void **state)
 	assert_int_equal(preempt(POD("team-a", "\"priority\":0,", "3"), ""), 200);
 	assert_string_equal(text("verdict"), "impossible");
 	assert_int_equal(preempt(POD("team-b", "\"priorityClassName\":\"high\",", "5"), ""), 200);
+	assert_string_equal(text("verdict"), "never");
+	assert_int_equal(preempt(POD("team-b", "\"preemptionPolicy\":\"PreemptLowerPriority\",",
+				     "5"),
+				 ",\"namespace\":\"team-b\""),
+			 200);
+	assert_string_equal(text("verdict"), "victims");
+	assert_int_equal(
+		preempt("{\"metadata\":{\"name\":\"new\"},\"spec\":{\"containers\":[{\"name\":"
+			"\"c\",\"resources\":{\"requests\":{\"cpu\":\"5\"}}}]}}",
+			",\"namespace\":\"team-b\""),
+		200);
+	assert_string_equal(text("verdict"), "victims");
+	assert_int_equal(preempt(POD("team-b", "\"preemptionPolicy\":\"Never\",", "5"), ""), 200);
 	assert_string_equal(text("verdict"), "never");
 	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "victims")), 0);
 }

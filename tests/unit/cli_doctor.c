@@ -10,9 +10,11 @@
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "aggregator/api/doctor.h"
 #include "aggregator/cli/commands.h"
+#include "shared/mem.h"
 
 /*
  * A Status object of parts; each may be overridden by standing first: cJSON finds the first of a
@@ -96,6 +98,55 @@ static void tells_of_agents(void **state)
 	      WELL "fail  agents: no node is known\n"
 		   "      Start evenkeel-agent on every node, with --aggregator tcp://HOST:2021 "
 		   "and the aggregator's key as --key-file.\n" FRAMES CLOCKS VALUES DATABASE);
+}
+
+static void tells_of_access(void **state)
+{
+	static const struct {
+		const char *access;
+		enum doctor_verdict verdict;
+		const char *want;
+	} cases[] = {
+		{"'fromOtherMachines':false", DOCTOR_OK, ""},
+		{"'fromOtherMachines':true", DOCTOR_WARN,
+		 "warn  access: everybody who can connect may read everything and make "
+		 "reservations\n"
+		 "      See --tls-cert, --token-file and --token-review of the aggregator, or a "
+		 "NetworkPolicy.\n"},
+		{"'fromOtherMachines':true,'tokenReview':true", DOCTOR_OK,
+		 "ok    access: over HTTP, with a token\n"},
+		{"'tokenFile':true,'tls':true,'certificateEndsInSeconds':604801,'reloadFailures':0",
+		 DOCTOR_OK, "ok    access: over HTTPS, with a token\n"},
+		{"'clientCertificates':true,'tls':true", DOCTOR_OK,
+		 "ok    access: over HTTPS, with a client certificate\n"},
+		{"'tokenFile':true,'clientCertificates':true,'tls':true,'reloadFailures':2",
+		 DOCTOR_WARN,
+		 "warn  access: certificates or tokens could not be read again 2 times\n"
+		 "      The aggregator's log says which; what was read before is in force.\n"
+		 "ok    access: over HTTPS, with a token or a client certificate\n"},
+		{"'certificateEndsInSeconds':3600", DOCTOR_WARN,
+		 "warn  certificate: the server's certificate ends in 1h00m\n"
+		 "      Is it renewed by itself? A new pair in the same files is taken within "
+		 "10s.\n"},
+		{"'certificateEndsInSeconds':0", DOCTOR_FAIL,
+		 "fail  certificate: the server's certificate has ended\n"
+		 "      Put a new pair into the files of --tls-cert and --tls-key: it is taken "
+		 "within 10s.\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *status = mem_printf("{'access':{%s},%s", cases[i].access, STATUS("") + 1);
+		const char *rest = strchr(WELL, '\n') + 1;
+		char *want = mem_printf("%.*s%s%s%s", (int)(strlen(WELL) - strlen(rest)), WELL,
+					cases[i].want, rest, AGENTS FRAMES CLOCKS VALUES DATABASE);
+
+		for (char *c = status; (c = strchr(c, '\''));)
+			*c = '"';
+		check(status, cases[i].verdict, want);
+		free(status);
+		free(want);
+	}
 }
 
 static void tells_of_frames(void **state)
@@ -514,6 +565,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_is_well),
 		cmocka_unit_test(tells_of_agents),
+		cmocka_unit_test(tells_of_access),
 		cmocka_unit_test(tells_of_frames),
 		cmocka_unit_test(tells_of_clocks_and_values),
 		cmocka_unit_test(tells_of_pods_that_wait_for_nothing),
