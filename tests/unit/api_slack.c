@@ -248,6 +248,20 @@ static void test_stale_cluster(void **state)
 			    "the cluster's nodes may have changed: connection refused");
 }
 
+/* Arrivals that nobody saw yet want nothing, and their rate is in force. */
+static void test_arrivals_are_told(void **state)
+{
+	(void)state;
+	assert_int_equal(api_fixture_get(&f, "/v1/slack?explain=true"), 200);
+	assert_null(api_fixture_at(f.json, "target.arrivalSpans"));
+	options.from_arrivals = true;
+	assert_int_equal(api_fixture_get(&f, "/v1/slack"), 200);
+	assert_string_equal(text("target.from"), "rate");
+	assert_true(number("target.arrivalSpans") == 0);
+	assert_true(number("target.arrivalSpansNeeded") ==
+		    slack_arrivals_needed(options.node_start_ns));
+}
+
 /*
  * A Snapshot of a server that planned gives the same placements, where a plan made anew would have
  * others.
@@ -371,6 +385,7 @@ int main(void)
 		TEST(test_no_cluster),
 		TEST(test_from_the_slot),
 		TEST(test_stale_cluster),
+		TEST(test_arrivals_are_told),
 		TEST(test_snapshot_remembers),
 		cmocka_unit_test(test_bad_state_of_a_snapshot),
 		TEST(test_metrics),
