@@ -154,6 +154,15 @@ static void test_nodes(void **state)
 	assert_string_equal(text("items.5.reasons.0.code"), "NotEnoughPdb");
 	assert_true(number("items.6.reasons.0.refused.NodeAffinity") == 3);
 	assert_string_equal(text("items.7.reasons.0.code"), "ScaleDownDisabledAnnotation");
+	/* A Table has the first reason. */
+	f.accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
+	assert_int_equal(api_fixture_get(&f, "/apis/evenkeel.io/v1/drains"), 200);
+	assert_string_equal(text("rows.0.cells.0"), "alpha");
+	assert_string_equal(text("rows.0.cells.1"), "needed");
+	assert_string_equal(text("rows.0.cells.2"),
+			    "pods request 55.0% of its allocatable cpu, more than 50.0%");
+	assert_string_equal(text("rows.1.cells.2"), "");
+	f.accept = NULL;
 }
 
 static void test_wave(void **state)

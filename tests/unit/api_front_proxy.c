@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "aggregator/api/front_proxy.h"
+#include "shared/mem.h"
 
 #define CA    "\"requestheader-client-ca-file\":\"PEM\""
 #define USERS ",\"requestheader-username-headers\":\"[\\\"X-Remote-User\\\",\\\"X-Other-User\\\"]\""
@@ -74,8 +75,14 @@ static void test_refusals(void **state)
 		 -EINVAL,
 		 "requestheader-extra-headers-prefix is not a JSON list of at most 64 names"},
 	};
+	char *large = mem_printf("{\"data\":{\"requestheader-client-ca-file\":\"%0262145d\"}}", 0);
+	struct front_proxy *none = NULL;
+	struct error error = {""};
 
 	(void)state;
+	assert_int_equal(front_proxy_read(&none, large, strlen(large), &error), -EINVAL);
+	assert_string_equal(error.text, "requestheader-client-ca-file is larger than 262144 bytes");
+	free(large);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct front_proxy *p = NULL;
 		struct error why = {""};
@@ -118,10 +125,13 @@ static void test_users(void **state)
 		{{{"X-Remote-User", "a"},
 		  {"X-Remote-Extra-%00", "n"},
 		  {"X-Remote-Extra-%", "p"},
-		  {"X-Remote-Extra-A%4", "q"}},
+		  {"X-Remote-Extra-A%4", "q"},
+		  {"X-Remote-Extra-A%0a", "r"}},
 		 "{\"username\":\"a\",\"groups\":[\"system:authenticated\"],\"extra\":{\"%00\":["
 		 "\"n\"],\"%\":[\"p\"],"
-		 "\"a%4\":[\"q\"]}}"},
+		 "\"a%4\":[\"q\"],\"a\\n\":[\"r\"]}}"},
+		{{{"X-Remote-User", "a"}, {"X-Remote-Group", "system:unauthenticated"}},
+		 "{\"username\":\"a\",\"groups\":[\"system:unauthenticated\"],\"extra\":{}}"},
 	};
 	struct front_proxy *p = read_map(CA USERS REST);
 

@@ -119,6 +119,14 @@ static void test_list(void **state)
 	assert_string_equal(text("items.0.metadata.name"), "team-a");
 	assert_string_equal(text("items.0.metadata.namespace"), "");
 	assert_string_equal(text("items.0.namespace"), "team-a");
+	f.accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
+	assert_int_equal(api_fixture_get(&f, "/apis/evenkeel.io/v1/quotas"), 200);
+	assert_string_equal(text("rows.1.cells.0"), "team-b");
+	assert_string_equal(text("rows.1.cells.1"), "waiting");
+	assert_string_equal(text("rows.1.object.metadata.name"), "team-b");
+	assert_string_equal(text("rows.1.object.metadata.namespace"), "");
+	f.accept = NULL;
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas"), 200);
 	assert_string_equal(text("items.1.verdict"), "waiting");
 	assert_string_equal(text("items.1.reasons.0.text"),
 			    "cpu: 2.0 is used of the guaranteed 8.0, and pending pods ask for 7.0: "

@@ -254,6 +254,12 @@ static void test_arrivals_are_told(void **state)
 	(void)state;
 	assert_int_equal(api_fixture_get(&f, "/v1/slack?explain=true"), 200);
 	assert_null(api_fixture_at(f.json, "target.arrivalSpans"));
+	f.accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
+	assert_int_equal(api_fixture_get(&f, "/apis/evenkeel.io/v1/slacks"), 200);
+	assert_string_equal(text("rows.1.cells.1"), "unplaced");
+	assert_string_equal(text("rows.1.cells.2"), "3");
+	assert_string_equal(text("rows.1.cells.3"), "2");
+	f.accept = NULL;
 	options.from_arrivals = true;
 	assert_int_equal(api_fixture_get(&f, "/v1/slack"), 200);
 	assert_string_equal(text("target.from"), "rate");
