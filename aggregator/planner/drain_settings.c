@@ -122,7 +122,7 @@ static int read_count(const struct record *r, const char *key, const char *text,
 	size_t digits = strspn(text, "0123456789");
 	long value = digits && digits < 10 && !text[digits] ? strtol(text, NULL, 10) : -1;
 
-	if (value < 0 || value > INT32_MAX) {
+	if (value < 0) {
 		error_set(error, "%s \"%.200s\": %s \"%.60s\" is not a number from 0 to 999999999",
 			  r->option, r->text, key, text);
 		return -EINVAL;
@@ -195,7 +195,8 @@ static int read_floor(struct drain_setup *s, const char *text, struct error *err
 		rc = quantity_parse_milli(r.values[CPU], &min->cpu_milli, error);
 	if (!rc && r.values[MEMORY])
 		rc = quantity_parse_units(r.values[MEMORY], &min->mem_bytes, error);
-	if (!rc && (min->cpu_milli < -1 || min->mem_bytes < -1)) {
+	if (!rc &&
+	    ((r.values[CPU] && min->cpu_milli < 0) || (r.values[MEMORY] && min->mem_bytes < 0))) {
 		error_set(error, "what must remain cannot be negative");
 		rc = -EINVAL;
 	}

@@ -313,6 +313,9 @@ static void nothing_is_reserved_without_uid_or_above_the_bounds(void **state)
 	e = entry_of("u", "p", "");
 	e.namespace = longer;
 	assert_int_equal(reservations_reserve(l, &e, now), -EINVAL);
+	e = entry_of("u1", "p1", "");
+	e.namespace = longer + 1;
+	assert_int_equal(reservations_reserve(l, &e, now), 0);
 	e = entry_of("u", "p", "");
 	resources_set_named(&e.requests, long_name, 1);
 	assert_int_equal(reservations_reserve(l, &e, now), -EINVAL);

@@ -565,6 +565,9 @@ static void test_accepts_gzip(void **state)
 		{"xgzip, gzipx", false},
 		{"br, gzip;q=0, deflate", false},
 		{",,,", false},
+		{"brot", false},
+		{"x", false},
+		{"brot, x, gzip", true},
 	};
 
 	(void)state;

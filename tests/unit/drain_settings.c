@@ -150,6 +150,7 @@ static void test_records(void **state)
 	const char *const args[] = {
 		"--drain-group=name=a,min=2,max=5,atomic",
 		"--drain-group=atomic=false,name=b c",
+		"--drain-group=atomic=true,name=d,max=999999999",
 		budget,
 		"--drain-budget=nodes=3",
 		"--drain-cluster-min=cpu=1500m,memory=4Gi",
@@ -164,7 +165,7 @@ static void test_records(void **state)
 	(void)state;
 	assert_int_equal(parse(args, &s, &setup, &error), 0);
 	drain_settings_fini(&s); /* what is kept is a copy */
-	assert_int_equal(setup.config.group_count, 2);
+	assert_int_equal(setup.config.group_count, 3);
 	assert_string_equal(setup.config.groups[0].name, "a");
 	assert_int_equal(setup.config.groups[0].min, 2);
 	assert_int_equal(setup.config.groups[0].max, 5);
@@ -172,6 +173,8 @@ static void test_records(void **state)
 	assert_string_equal(setup.config.groups[1].name, "b c");
 	assert_int_equal(setup.config.groups[1].max, -1);
 	assert_false(setup.config.groups[1].atomic);
+	assert_int_equal(setup.config.groups[2].max, 999999999);
+	assert_true(setup.config.groups[2].atomic);
 	assert_int_equal(setup.config.window_count, 2);
 	w = &setup.config.windows[0];
 	assert_string_equal(w->nodes, "10%");
@@ -208,6 +211,12 @@ static void test_refusals(void **state)
 		 "--drain-group \"name=a,name=b\": given twice is \"name\""},
 		{{"--drain-group", "name=a,min=-1", NULL},
 		 "--drain-group \"name=a,min=-1\": min \"-1\" is not a number from 0 to 999999999"},
+		{{"--drain-group", "name=a,min=1000000000", NULL},
+		 "--drain-group \"name=a,min=1000000000\": min \"1000000000\" is not a number from "
+		 "0 "
+		 "to 999999999"},
+		{{"--drain-group", "name=a,max=3x", NULL},
+		 "--drain-group \"name=a,max=3x\": max \"3x\" is not a number from 0 to 999999999"},
 		{{"--drain-group", "name=a,min=4,max=3", NULL},
 		 "--drain-group: group \"a\": min 4 must be 0 to max"},
 		{{"--drain-group", "name=a,atomic=maybe", NULL},
@@ -216,6 +225,12 @@ static void test_refusals(void **state)
 		 "--drain-group: group \"a\" is there twice"},
 		{{"--drain-budget", "duration=1h", NULL},
 		 "--drain-budget \"duration=1h\": there must be a number of \"nodes\""},
+		{{"--drain-budget", "node=1", NULL},
+		 "--drain-budget \"node=1\": \"node\" is none of nodes, schedule, duration, "
+		 "reasons"},
+		{{"--drain-budget", "nodes=1,duration=x", NULL},
+		 "--drain-budget \"nodes=1,duration=x\": \"x\" is not a duration such as "
+		 "300ms, 5s, 1m30s or 2h"},
 		{{"--drain-budget", "nodes=ten", NULL},
 		 "--drain-budget \"nodes=ten\": \"ten\" must be a number of nodes, or 0% to 100%"},
 		{{"--drain-budget", "nodes=1,schedule=@daily", NULL},
@@ -229,6 +244,14 @@ static void test_refusals(void **state)
 		 "--drain-cluster-min \"disk=3\": \"disk\" is none of nodes, cpu, memory"},
 		{{"--drain-cluster-min", "cpu=-3", NULL},
 		 "--drain-cluster-min \"cpu=-3\": what must remain cannot be negative"},
+		{{"--drain-cluster-min", "cpu=-1m", NULL},
+		 "--drain-cluster-min \"cpu=-1m\": what must remain cannot be negative"},
+		{{"--drain-cluster-min", "memory=-1", NULL},
+		 "--drain-cluster-min \"memory=-1\": what must remain cannot be negative"},
+		{{"--drain-cluster-min", "cpu=x,memory=1", NULL},
+		 "--drain-cluster-min \"cpu=x,memory=1\": \"x\" is not a quantity: a number like "
+		 "250m, "
+		 "1.5Gi or 12e6 is expected"},
 		{{"--scale-down-utilization-threshold", "1.1", NULL},
 		 "--scale-down-utilization-threshold: \"1.1\" is too large; 0 to 1 are allowed"},
 		{{"--max-drain-parallelism", "0", NULL},
@@ -255,6 +278,7 @@ static void test_differences(void **state)
 	static const struct {
 		const char *arg, *name;
 	} cases[] = {
+		{"--drain-cluster-min=", NULL},
 		{"--scale-down-unneeded-time=10m", NULL},
 		{"--scale-down-unneeded-time=11m", "scale-down-unneeded-time"},
 		{"--no-skip-nodes-with-local-storage", "skip-nodes-with-local-storage"},
@@ -280,6 +304,24 @@ static void test_differences(void **state)
 		name = drain_settings_differ(&usual, &s);
 		assert_string_equal(name ? name : "", cases[i].name ? cases[i].name : "");
 		close_all(&s, &setup);
+	}
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		const char *const args[] = {cases[i].arg, NULL};
+		struct drain_settings other;
+
+		assert_int_equal(parse(args, &s, &setup, &error), 0);
+		drain_setup_fini(&setup);
+		assert_int_equal(parse(args, &other, &setup, &error), 0);
+		assert_null(drain_settings_differ(&s, &other));
+		close_all(&other, &setup);
+		assert_int_equal(parse((const char *const[]){"--drain-group=name=b",
+							     "--drain-group-label=p",
+							     "--drain-cluster-min=nodes=4", NULL},
+				       &other, &setup, &error),
+				 0);
+		assert_non_null(drain_settings_differ(&s, &other));
+		close_all(&other, &setup);
+		drain_settings_fini(&s);
 	}
 	setenv("EVENKEEL_DRAIN_Z", "4", 1);
 	assert_int_equal(drain_settings_from_environment(&s, &error), 0);
