@@ -734,6 +734,38 @@ static void test_preempt_parameters(void **state)
 	assert_string_equal(http_fixture_error_field(&f), "pod");
 }
 
+/* Annotations of a quota keep its pods for a time. */
+static void test_protected_victims(void **state)
+{
+#define YOUNG(name)                                                                                \
+	"- {apiVersion: v1, kind: Pod, metadata: {namespace: team-a, name: " name ", uid: " name   \
+	"}, spec: {nodeName: a, containers: [{name: c, resources: {requests: {cpu: 3}}}]}, "       \
+	"status: {phase: Running, startTime: '2026-01-31T11:59:30Z'}}\n"
+	static const char lines[] =
+		"- {apiVersion: scheduling.x-k8s.io/v1alpha1, kind: ElasticQuota, metadata: "
+		"{namespace: team-a, name: q, annotations: {evenkeel.io/min-runtime: 100s, "
+		"evenkeel.io/max-evictions: 3/200s}}, spec: {min: {cpu: 1}, max: {cpu: "
+		"8}}}\n" YOUNG("one") YOUNG("two");
+	char *items = mem_printf("%s%s%s", quota_fixture_node("a", "cpu: 8, memory: 32Gi"),
+				 quota_fixture_quota("team-b", "q", "cpu: 7", "cpu: 8"), lines);
+
+	(void)state;
+	view_slot_publish(f.ctx.views, quota_fixture_view(items));
+	free(items);
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas/team-a"), 200);
+	assert_true(number("minRuntimeSeconds") == 100);
+	assert_true(number("maxEvictions.count") == 3);
+	assert_true(number("maxEvictions.seconds") == 200);
+	assert_int_equal(preempt(POD("team-b", "", "5"), ""), 200);
+	assert_string_equal(text("verdict"), "impossible");
+	assert_true(number("retryAfterSeconds") == 70);
+	assert_string_equal(text("reason"), "no pods that may go would let it start");
+	assert_true(cJSON_IsTrue(api_fixture_at(f.json, "exhausted")));
+	assert_int_equal(api_fixture_get(&f, "/v1/quotas/team-b"), 200);
+	assert_null(api_fixture_at(f.json, "minRuntimeSeconds"));
+	assert_null(api_fixture_at(f.json, "maxEvictions"));
+}
+
 static void test_preempt_needs_pods(void **state)
 {
 	struct api_fixture bare;
@@ -840,6 +872,7 @@ int main(void)
 		TEST(test_preempt_verdicts),
 		TEST(test_preempt_counts_what_is_charged),
 		TEST(test_preempt_parameters),
+		TEST(test_protected_victims),
 		TEST(test_preempt_needs_pods),
 		TEST(test_metrics),
 		TEST(test_metrics_are_bounded),
