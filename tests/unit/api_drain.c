@@ -355,6 +355,9 @@ static void test_no_usage(void **state)
 	setup.places.cap.on = false;
 	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 200);
 	assert_string_equal(text("useCap"), "off: it is switched off");
+	setup.config.rules.variant = DRAIN_UPSTREAM;
+	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 200);
+	assert_string_equal(text("variant"), "upstream");
 }
 
 /* Over files, too, a simulation ends when the time that was given is over. */

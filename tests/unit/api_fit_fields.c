@@ -314,6 +314,9 @@ static void unknown_members_are_warnings(void **state)
 		{SPEC("'tolerations':[{'key':'size','operator':'Gt','value':'3'}]"),
 		 {"pod.spec.tolerations: Gt and Lt need the feature gate "
 		  "TaintTolerationComparisonOperators"}},
+		{SPEC("'tolerations':[{'key':'a'},{'key':'size','operator':'Lt','value':'3'}]"),
+		 {"pod.spec.tolerations: Gt and Lt need the feature gate "
+		  "TaintTolerationComparisonOperators"}},
 		{SPEC("'workloadRef':{'name':'gang'}"),
 		 {"pod.spec.workloadRef: size and topology of the group are not judged"}},
 	};

@@ -289,6 +289,13 @@ static int time_out(struct bucket_source *source, const char *node, const struct
 	return -ETIMEDOUT;
 }
 
+static int find_nothing(struct bucket_source *source, const char *node, const struct pod_stats *pod,
+			struct window_buckets *out)
+{
+	(void)source, (void)node, (void)pod, (void)out;
+	return -ENOENT;
+}
+
 static void test_refusals(void **state)
 {
 	static const struct {
@@ -310,11 +317,17 @@ static void test_refusals(void **state)
 	assert_int_equal(api_fixture_get(&s.api, "/v1/nodes/bravo/history"), 404);
 	assert_non_null(
 		strstr(s.api.response.body.data, "\"nothing is measured of node \\\"bravo\\\"\""));
+	/* A pod that went after the view was made. */
+	s.source.read = find_nothing;
+	assert_int_equal(api_fixture_get(&s.api, OF_POD), 404);
+	assert_non_null(strstr(s.api.response.body.data, "\"nothing is measured of pod \\\""));
 	s.source.read = time_out;
 	assert_int_equal(api_fixture_get(&s.api, OF_NODE), 503);
 	assert_string_equal(api_fixture_error(&s.api), "busy");
 	s.api.ctx.buckets = NULL;
 	assert_int_equal(api_fixture_get(&s.api, OF_POD), 503);
+	assert_string_equal(api_fixture_error(&s.api), "noData");
+	assert_int_equal(api_fixture_get(&s.api, OF_NODE), 503);
 	assert_string_equal(api_fixture_error(&s.api), "noData");
 }
 

@@ -203,6 +203,9 @@ static void test_refused_pods(void **state)
 	struct extender_call call = {.now_ns = SECOND, .view = view_slot_take(f.ctx.views)};
 
 	(void)state;
+	events.of = EVENTS_OF_PODS;
+	assert_string_equal(offered(1), "");
+	events.of = 0;
 	f.ctx.waiting = waiting_pods_new(&f.counters.requeue, &f.counters.events);
 	for (int i = 0; i < 2; i++) {
 		call.pod = (struct kube_pod *)model_fixture_pod(

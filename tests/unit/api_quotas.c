@@ -484,6 +484,12 @@ static void test_reclaim_parameters(void **state)
 					  "{\"plan\":\"x\",\"namespace\":\"a\",\"name\":\"p\","
 					  "\"uid\":\"u\"}"),
 			 503);
+	view_slot_publish(bare.ctx.views, view_new(2, 0, NULL, 0, NULL, NULL));
+	assert_int_equal(api_fixture_get(&bare, "/v1/quotas/reclaim"), 503);
+	assert_int_equal(api_fixture_send(&bare, "POST", "/v1/quotas/reclaim/reservations",
+					  "{\"plan\":\"x\",\"namespace\":\"a\",\"name\":\"p\","
+					  "\"uid\":\"u\"}"),
+			 503);
 	api_fixture_close(&bare);
 }
 

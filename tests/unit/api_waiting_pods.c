@@ -196,6 +196,7 @@ static void what_would_pass_is_told_ever_more_seldom(void **state)
 	assert_true(passes(ASK(POD("p", ""), "[\"bravo\"]")));
 	assert_int_equal(waiting(), 0);
 	assert_false(review());
+	assert_false(waiting_pods_review(NULL, &f.ctx));
 }
 
 /* What was refused before the start is not known. Before the cluster is, schedulers get no answer. */
