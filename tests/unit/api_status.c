@@ -243,14 +243,33 @@ static void test_diagnosis(void **state)
 	buf_fini(&want);
 }
 
+/* The certificate ends an hour from now. */
+static void test_access(void **state)
+{
+	static const char want[] =
+		"\"access\":{\"tokenFile\":true,\"tokenReview\":false,\"clientCertificates\":false,"
+		"\"tls\":true,\"fromOtherMachines\":false,\"certificateEndsInSeconds\":3600,"
+		"\"reloadFailures\":2,\"refused\":3}";
+
+	(void)state;
+	counter_set(&f.counters.access.ways, ACCESS_OVER_TLS | ACCESS_BY_TOKEN);
+	counter_set(&f.counters.access.certificate_ends_s, VIEW_FIXTURE_NOW_NS / NS_PER_SEC + 3600);
+	counter_set(&f.counters.access.reload_failures, 2);
+	counter_set(&f.counters.access.refused[0], 3);
+	assert_int_equal(api_fixture_get(&f, "/v1/status"), 200);
+	assert_non_null(strstr(f.response.body.data, want));
+}
+
 #define TEST(name) API_FIXTURE_TEST(name, &f)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_standalone),	TEST(test_resources), TEST(test_agents_against_nodes),
-		TEST(test_what_is_odd), TEST(test_service),   TEST(test_examples_are_few),
-		TEST(test_nudges),	TEST(test_diagnosis),
+		TEST(test_access),	     TEST(test_standalone),
+		TEST(test_resources),	     TEST(test_agents_against_nodes),
+		TEST(test_what_is_odd),	     TEST(test_service),
+		TEST(test_examples_are_few), TEST(test_nudges),
+		TEST(test_diagnosis),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
