@@ -18,7 +18,7 @@
  */
 #define HASH_RELEASE(head, e, after)                                                               \
 	for ((e) = (head), __extension__({ HASH_CLEAR(hh, head); });                               \
-	     (e) && ((after) = (e)->hh.next, true); (e) = (after))
+	     (e) ? ((after) = (e)->hh.next, true) : false; (e) = (after))
 
 #define HASH_BEGIN UINT64_C(0xcbf29ce484222325)
 

@@ -53,7 +53,7 @@ static struct score_result score_with(enum score_plugin_id plugin, enum score_va
 	struct score_result r;
 
 	score_fixture_scale(&q, plugin, node, 1, &scale);
-	score_node_by(&q, plugin, &scale, node, SCORE_TERMS, &r);
+	score_fixture_judge(&q, plugin, &scale, node, &r);
 	return r;
 }
 

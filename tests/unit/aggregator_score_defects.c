@@ -293,7 +293,7 @@ static int score_of(size_t i, enum score_variant variant)
 	s.pod = (struct pod_spec){.container_count = 1, .containers = &s.container};
 	defects[i].build(&s);
 	score_fixture_scale(&q, defects[i].plugin, s.nodes, s.count, &scale);
-	score_node_by(&q, defects[i].plugin, &scale, &s.nodes[0], SCORE_TERMS, &r);
+	score_fixture_judge(&q, defects[i].plugin, &scale, &s.nodes[0], &r);
 	assert_true(r.reason[0] || variant == SCORE_UPSTREAM);
 	return (int)r.score;
 }

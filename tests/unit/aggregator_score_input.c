@@ -313,7 +313,7 @@ static struct score_result score(enum score_plugin_id plugin, struct score_node 
 
 	query.pod = &pod;
 	score_fixture_scale(&query, plugin, nodes, count, &scale);
-	score_node_by(&query, plugin, &scale, &nodes[which], SCORE_TERMS, &r);
+	score_fixture_judge(&query, plugin, &scale, &nodes[which], &r);
 	return r;
 }
 

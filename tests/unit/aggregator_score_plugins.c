@@ -69,7 +69,7 @@ static void score_all(enum score_plugin_id plugin, const struct score_node *node
 
 	score_fixture_scale(&query, plugin, nodes, count, &scale);
 	for (size_t i = 0; i < count; i++)
-		score_node_by(&query, plugin, &scale, &nodes[i], SCORE_TERMS, &results[i]);
+		score_fixture_judge(&query, plugin, &scale, &nodes[i], &results[i]);
 }
 
 static double term(const struct score_result *r, const char *name)

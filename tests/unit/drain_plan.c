@@ -573,39 +573,6 @@ static void extra_capacity_holds_a_node(void **unused)
 
 /* --- the state */
 
-static void refuse(const char *text, const char *want)
-{
-	struct error error = {""};
-	char *json = mem_strdup(text);
-
-	for (char *at = json; *at; at++)
-		if (*at == '\'')
-			*at = '"';
-	assert_int_equal(drain_state_read(state, json, strlen(json), MINUTE, NOW, &error), -EINVAL);
-	assert_string_equal(error.text, want);
-	free(json);
-}
-
-#define HEAD "{'kind':'DrainState','time':'2026-01-31T12:00:00Z',"
-
-static void a_state_that_makes_no_sense_is_refused(void **unused)
-{
-	(void)unused;
-	put_node("a", "", "");
-	step(NOW);
-	refuse("[", "DrainState: is not a JSON object in UTF-8");
-	refuse("{\"kind\":\"DrainState\",\"\xff\":1}", "DrainState: is not a JSON object in UTF-8");
-	refuse("{'kind':'Pod'}", "kind: must be DrainState");
-	refuse(HEAD "'timers':7}", "timers: must be a list");
-	refuse(HEAD "'timers':[{'node':'a','since':'2026-01-31T12:00:00Z','kind':'x'}]}",
-	       "timers[0]: kind: is not a name that is known here");
-	refuse(HEAD "'evictions':[{'time':'2026-01-31T12:00:00Z','pod':7}]}",
-	       "evictions[0]: pod: must be an object");
-	refuse(HEAD "'hints':{'u':1}}", "hints: must be names of nodes by uid");
-	/* All of it is as it was. */
-	assert_true(since_ns(state, "a") == NOW);
-}
-
 static void an_old_state_says_nothing(void **unused)
 {
 	struct drain_state *other = drain_state_new();
@@ -730,7 +697,6 @@ int main(void)
 		STORY(more_could_go_than_may),
 		STORY(a_schedule_closes_the_door),
 		STORY(extra_capacity_holds_a_node),
-		STORY(a_state_that_makes_no_sense_is_refused),
 		STORY(an_old_state_says_nothing),
 		STORY(history_tells_what_was_decided),
 		STORY(history_goes_on_after_a_restart),

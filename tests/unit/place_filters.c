@@ -331,6 +331,8 @@ static void cordoned_nodes_are_for_those_that_tolerate_it(void **state)
 #define FIELD(op, values)                                                                          \
 	"{'matchFields':[{'key':'metadata.name','operator':'" op "','values':[" values "]}]}"
 
+#define NAME_63 "123456789-123456789-123456789-123456789-123456789-123456789-123"
+
 static void labels_must_match(void **state)
 {
 	static const struct row rows[] = {
@@ -375,6 +377,19 @@ static void labels_must_match(void **state)
 		{"", REQUIRE(EXPR("zone", "In", "")), ON("Unknown", "Unknown", "Unknown")},
 		{"", "'nodeSelector':{'zone':1}", ON("Unknown", "Unknown", "Unknown")},
 		{"", "'affinity':{'moonAffinity':{}}", ON("Unknown", "Unknown", "Unknown")},
+		{"", "'affinity':{'moonAffinity':null}", ON(FITS, FITS, FITS)},
+		/* A name may be 63 characters long. */
+		{"", REQUIRE(EXPR("zone", "NotIn", "'" NAME_63 "'")), ON(FITS, FITS, FITS)},
+		{"", REQUIRE(EXPR("zone", "NotIn", "'" NAME_63 "4'")),
+		 ON(AFFINITY, AFFINITY, AFFINITY)},
+		{"", REQUIRE(EXPR("zone", "NotIn", "'A-Z.9_a'")), ON(FITS, FITS, FITS)},
+		{"", REQUIRE(EXPR("zone", "NotIn", "'a-'")), ON(AFFINITY, AFFINITY, AFFINITY)},
+		{"", REQUIRE(EXPR("zone", "NotIn", "'a/b'")), ON(AFFINITY, AFFINITY, AFFINITY)},
+		{"", REQUIRE(EXPR("zone", "NotIn", "'{a}'")), ON(AFFINITY, AFFINITY, AFFINITY)},
+		{"", REQUIRE(EXPR("zone", "NotIn", "'@'")), ON(AFFINITY, AFFINITY, AFFINITY)},
+		{"", REQUIRE(EXPR("zone", "NotIn", "'['")), ON(AFFINITY, AFFINITY, AFFINITY)},
+		{"", REQUIRE(EXPR("size", "Lt", "'+'")), ON(AFFINITY, AFFINITY, AFFINITY)},
+		{"", REQUIRE(EXPR("size", "Lt", "'6'")), ON(FITS, AFFINITY, FITS)},
 		{"",
 		 "'affinity':{'nodeAffinity':{'preferredDuringSchedulingIgnoredDuringExecution':"
 		 "[{'weight':1}]}}",
@@ -387,6 +402,9 @@ static void labels_must_match(void **state)
 }
 
 /* --- what nobody here can judge */
+
+#define PORTS(list) "'containers':[{'name':'c','ports':[" list "]}]"
+#define PORT	    "NodePorts"
 
 static void the_field_that_cannot_be_judged_is_named(void **state)
 {
@@ -403,6 +421,23 @@ static void the_field_that_cannot_be_judged_is_named(void **state)
 		 "'whenUnsatisfiable':'Maybe'}]",
 		 "spec.topologySpreadConstraints[0].whenUnsatisfiable"},
 		{"'volumes':[{'name':'v','rbd':{'image':'i'}}]", "spec.volumes[0].rbd"},
+		{"'volumes':[7]", "spec.volumes[0]: must be an object"},
+		{"'volumes':7", "spec.volumes: must be a list"},
+		{"'schedulingGates':7", "spec.schedulingGates"},
+		{"'tolerations':7", "spec.tolerations: must be a list"},
+		{REQUIRE("{'matchExpressions':7}"), "matchExpressions: must be a list"},
+		{REQUIRE("{'matchExpressions':[{'key':'zone','operator':'Exists','more':1}]}"),
+		 "nodeSelectorTerms[0]: matchExpressions[0]: more"},
+		{REQUIRE("{'matchFields':[{'key':'metadata.name','operator':'In','values':["
+			 "'a','b']}]}"),
+		 "matchFields[0]: values: must be one in matchFields"},
+		{PORTS("{'hostPort':'80'}"), "ports[0]: hostPort must be from 1 to 65535"},
+		{PORTS("{'hostPort':-1}"), "ports[0]: hostPort must be from 1 to 65535"},
+		{PORTS("{'hostPort':65536}"), "ports[0]: hostPort must be from 1 to 65535"},
+		{PORTS("{'hostPort':80.5}"), "ports[0]: hostPort must be from 1 to 65535"},
+		{PORTS("{'hostPort':80,'protocol':'tcp'}"), "protocol must be TCP, UDP or SCTP"},
+		{PORTS("{'hostPort':80,'protocol':7}"), "protocol must be TCP, UDP or SCTP"},
+		{PORTS("{'hostPort':80,'hostIP':7}"), "hostIP must be a string"},
 	};
 
 	(void)state;
@@ -422,14 +457,14 @@ static void the_field_that_cannot_be_judged_is_named(void **state)
 
 /* --- ports */
 
-#define PORTS(list) "'containers':[{'name':'c','ports':[" list "]}]"
-#define PORT	    "NodePorts"
-
 static void ports_of_the_host_are_taken_once(void **state)
 {
 	static const struct row rows[] = {
 		{"", PORTS("{'hostPort':80}"), ON(PORT, PORT, FITS)},
 		{"", PORTS("{'hostPort':80,'protocol':'UDP'}"), ON(FITS, FITS, FITS)},
+		{"", PORTS("{'hostPort':80,'protocol':'SCTP'}"), ON(FITS, FITS, FITS)},
+		{"", PORTS("{'hostPort':80,'protocol':''}"), ON(PORT, PORT, FITS)},
+		{"", PORTS("{'hostPort':65535}"), ON(FITS, FITS, FITS)},
 		{"", PORTS("{'hostPort':81}"), ON(FITS, FITS, FITS)},
 		{"", PORTS("{'hostPort':80,'hostIP':'10.0.0.1'}"), ON(PORT, PORT, FITS)},
 		{"", PORTS("{'hostPort':80,'hostIP':'10.0.0.2'}"), ON(PORT, FITS, FITS)},

@@ -446,6 +446,20 @@ static void a_claim_that_waits_needs_a_volume_that_suits_or_one_that_can_be_made
 	(void)state;
 	put_local_volumes();
 	put_class("made", "csi.example.com", "WaitForFirstConsumer");
+	/* None of these is a volume that suits anybody. */
+	put_volume("going", "a", "9Gi", "");
+	place_fixture_put(&f, OBJECT_PERSISTENT_VOLUME,
+			  "{'metadata':{'name':'going','deletionTimestamp':'2026-01-01T00:00:00Z'},"
+			  "'spec':{'storageClassName':'none'," ONCE ",'capacity':{'storage':"
+			  "'9Gi'}},'status':{'phase':'Available'}}");
+	put_volume("sized", "a", "nine", "");
+	put_volume("reached", "", "9Gi", ",'nodeAffinity':{'required':{'nodeSelectorTerms':7}}");
+	put_volume("other-s", "a", "9Gi",
+		   ",'claimRef':{'namespace':'default','name':'little','uid':'another'}");
+	place_fixture_put(&f, OBJECT_PERSISTENT_VOLUME,
+			  "{'metadata':{'name':'marked','labels':7},'spec':{'storageClassName':"
+			  "'none'," ONCE ",'capacity':{'storage':'9Gi'}},'status':{'phase':"
+			  "'Available'}}");
 	put_claim("little", "'storageClassName':'none'," ONCE "," NEED("1Gi"), "");
 	put_claim("much", "'storageClassName':'none'," ONCE "," NEED("2Gi"), "");
 	put_claim("too-much", "'storageClassName':'none'," ONCE "," NEED("6Gi"), "");
@@ -477,13 +491,23 @@ static void volumes_nobody_can_judge_refuse(void **state)
 {
 	static const struct model_source away = {.state = SOURCE_FORBIDDEN};
 	static const struct row rows[] = {
-		{"", CLAIM("searching"), "----"},
-		{"", CLAIM("bound"), "----"},
-		{"", CLAIM("strange"), "----"},
-		{"", CLAIM("many"), "----"},
+		{"", CLAIM("searching"), "----"}, {"", CLAIM("bound"), "----"},
+		{"", CLAIM("strange"), "----"},	  {"", CLAIM("many"), "----"},
+		{"", CLAIM("numbered"), "----"},  {"", CLAIM("selecting"), "----"},
+		{"", CLAIM("listed"), "----"},	  {"", CLAIM("termed"), "----"},
 	};
 
 	(void)state;
+	place_fixture_put(&f, OBJECT_STORAGE_CLASS,
+			  "{'metadata':{'name':'listed'},'provisioner':'p','volumeBindingMode':"
+			  "'WaitForFirstConsumer','allowedTopologies':7}");
+	place_fixture_put(&f, OBJECT_STORAGE_CLASS,
+			  "{'metadata':{'name':'termed'},'provisioner':'p','volumeBindingMode':"
+			  "'WaitForFirstConsumer','allowedTopologies':[{'moon':1}]}");
+	put_claim("numbered", "'storageClassName':'made','accessModes':[7]", "");
+	put_claim("selecting", "'storageClassName':'made','selector':{'moon':1}", "");
+	put_claim("listed", "'storageClassName':'listed'", "");
+	put_claim("termed", "'storageClassName':'termed'", "");
 	put_class("none", "kubernetes.io/no-provisioner", "WaitForFirstConsumer");
 	put_class("made", "csi.example.com", "WaitForFirstConsumer");
 	put_claim("searching", "'storageClassName':'none'", "");
