@@ -190,7 +190,7 @@ static void what_the_two_annotations_say_is_compared(void **state)
 		{SLACK("1"), "",
 		 "{'containers':[{'name':'c','resources':{'requests':{'cpu':'x'}}}]}", -1,
 		 "its pods cannot be read: "},
-		{SLACK("shared"), "", "7", -1, "nothing is known"},
+		{SLACK("shared"), "", "7", -1, "its pods cannot be read: spec: must be an object"},
 	};
 
 	(void)state;
