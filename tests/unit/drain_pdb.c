@@ -91,6 +91,41 @@ static void test_a_pod_costs_once(void **state)
 	stop(&s);
 }
 
+/* One template in two namespaces, and a selector of which one label alone is the pods'. */
+static void test_budgets_of_a_namespace_and_of_all_labels(void **state)
+{
+	static const struct {
+		const char *labels;
+		enum drain_reason of_shop, of_other;
+	} rows[] = {
+		{"'app':'web'", DRAIN_NOT_ENOUGH_PDB, DRAIN_NONE},
+		{"'app':'web','tier':'front'", DRAIN_NONE, DRAIN_NONE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char *budget = mem_printf("{'metadata':{'name':'web','namespace':'shop'},'spec':{"
+					  "'selector':{'matchLabels':{%s}}},'status':{"
+					  "'disruptionsAllowed':0}}",
+					  rows[i].labels);
+		struct scene s;
+
+		start(&s, DRAIN_CORRECTED, budget, NULL);
+		for (size_t k = 1; k <= 2; k++) {
+			object_drop(&s.pods[k]->object);
+			s.pods[k] = (struct kube_pod *)drain_fixture_object(
+				OBJECT_POD, "{'metadata':{'name':'p','namespace':'other'}}");
+			pod_template_drop(s.pods[k]->template);
+			s.pods[k]->template = pod_template_hold(s.pods[0]->template);
+		}
+		assert_int_equal(ask(&s, 0, 1, NULL), rows[i].of_shop);
+		assert_int_equal(ask(&s, 1, 2, NULL), rows[i].of_other);
+		assert_int_equal(ask(&s, 3, 1, NULL), rows[i].of_shop);
+		stop(&s);
+		free(budget);
+	}
+}
+
 static void test_what_is_on_its_way_is_reserved(void **state)
 {
 	struct scene s;
@@ -384,6 +419,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_pod_costs_once),
+		cmocka_unit_test(test_budgets_of_a_namespace_and_of_all_labels),
 		cmocka_unit_test(test_what_is_on_its_way_is_reserved),
 		cmocka_unit_test(test_free_pods),
 		cmocka_unit_test(test_contradictions_allow_the_less),

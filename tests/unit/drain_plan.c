@@ -168,6 +168,16 @@ static void assert_reason(const char *name, size_t number, const char *code, con
 	assert_string_equal(n->reasons[number].text, text);
 }
 
+static void assert_reason_code(const char *name, const char *code)
+{
+	const struct drain_plan_node *n = node(name);
+	size_t i = 0;
+
+	while (i < n->reason_count && strcmp(drain_reason_name(n->reasons[i].code), code) != 0)
+		i++;
+	assert_true(i < n->reason_count);
+}
+
 static void assert_verdict(const char *name, const char *verdict)
 {
 	assert_string_equal(drain_verdict_name(node(name)->verdict), verdict);
@@ -531,6 +541,42 @@ static void more_could_go_than_may(void **unused)
 		      "1 of 10 nodes are on their way, 1 of 1 of them drained");
 }
 
+/* Both variants tell why a node stays; upstream does not look again for a while. */
+static void upstream_remembers_what_kept_a_node(void **unused)
+{
+	static const enum drain_variant variants[] = {DRAIN_CORRECTED, DRAIN_UPSTREAM};
+
+	(void)unused;
+	put_node("a", "", "");
+	put_node("b", "", "");
+	put_node("c", "", "");
+	put_owner("web", 2);
+	put_budget("web", 0);
+	put_pod("web-1", "web", "a", 100);
+	put_pod("web-2", "web", "c", 3000);
+	place_fixture_put(&f, OBJECT_POD,
+			  "{'metadata':{'namespace':'default','name':'naked','uid':'naked'},"
+			  "'spec':{'nodeName':'b','containers':[]},'status':{'phase':'Running'}}");
+	for (size_t i = 0; i < 2; i++) {
+		bool again = variants[i] == DRAIN_UPSTREAM;
+
+		config.rules.variant = variants[i];
+		drain_state_free(state);
+		state = drain_state_new();
+		step(NOW);
+		assert_reason_code("a", "NotEnoughPdb");
+		assert_reason_code("b", "NotReplicated");
+		/* Its budget allows it now, and nothing was freed. */
+		put_budget("web", 1);
+		step(NOW + MINUTE);
+		if (again)
+			assert_reason_code("a", "RecentlyUnremovable");
+		else
+			assert_verdict("a", "unneeded");
+		put_budget("web", 0);
+	}
+}
+
 static void a_schedule_closes_the_door(void **unused)
 {
 	const struct drain_window window = {.nodes = "0", .duration_sec = -1};
@@ -695,6 +741,7 @@ int main(void)
 		STORY(an_evicted_pod_keeps_its_room_until_it_is_back),
 		STORY(a_node_that_was_not_reached_keeps_its_timer),
 		STORY(more_could_go_than_may),
+		STORY(upstream_remembers_what_kept_a_node),
 		STORY(a_schedule_closes_the_door),
 		STORY(extra_capacity_holds_a_node),
 		STORY(an_old_state_says_nothing),

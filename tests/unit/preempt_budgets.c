@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "aggregator/policy/quota/lint.h"
 #include "shared/mem.h"
 #include "tests/preempt_fixture.h"
 #include "tests/view_fixture.h"
@@ -377,6 +378,120 @@ static void the_first_criterion_that_differs_decides(void **unused)
 	}
 }
 
+/* Node n has room once p is gone, whom the scheduler has no rule to spare but its budget. */
+static void upstream_answers_the_extender(void **unused)
+{
+	static const struct {
+		const char *at;
+		int priority; /* of the asker */
+		const char *more, *want;
+	} rows[] = {
+		{"n", 1000, "", "p"},
+		{"n", 0, "", "no victims"},
+		{"m", 1000, "", "no victims"},
+		{"gone", 1000, "", "no victims"},
+		{"n", 1000, ",'preemption_policy':'Never'", "no victims"},
+		{"n", 1000, ",'preemption_policy':'PreemptLowerPriority'", "p"},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct preempt_offer offer = {rows[i].at, NULL, 0};
+		struct preempt_answer answer;
+
+		upstream();
+		node("m", 1);
+		node("n", 1);
+		bound("x/p", "n", 500, 1000, 0, "");
+		place_fixture_put(
+			&f.cluster, OBJECT_POD,
+			"{'metadata':{'name':'done','namespace':'x','uid':'done'},'spec':{"
+			"'nodeName':'n','containers':[]},'status':{'phase':'Succeeded'}}");
+		asks("z", rows[i].priority, "{'cpu':1000}", rows[i].more);
+		preempt_for_extender(f.index, f.place, f.book, &f.options, &ask, &offer, 1,
+				     &answer);
+		if (strcmp(rows[i].want, "p") == 0) {
+			assert_int_equal(answer.count, 1);
+			assert_int_equal(answer.of[0].victim_count, 1);
+			assert_string_equal(answer.of[0].victims[0].pod->object.name, "p");
+		} else if (answer.count || !strstr(answer.narration.data, rows[i].want)) {
+			fail_msg("row %zu: %s", i, answer.narration.data);
+		}
+		preempt_answer_fini(&answer);
+	}
+}
+
+/* A pod that the API server lists as disrupted costs nothing more, in either variant. */
+static void disrupted_pods_are_paid_for(void **unused)
+{
+	static const struct {
+		enum quota_variant variant;
+		const char *disrupted, *victims;
+	} rows[] = {
+		{QUOTA_CORRECTED, "", ""},
+		{QUOTA_CORRECTED, ",'disruptedPods':{'p':'2026-01-31T11:59:59Z'}", "p "},
+		{QUOTA_CORRECTED, ",'disruptedPods':{'q':'2026-01-31T11:59:59Z'}", ""},
+		{QUOTA_CORRECTED, ",'disruptedPods':null", ""},
+		{QUOTA_UPSTREAM, "", "p! "},
+		{QUOTA_UPSTREAM, ",'disruptedPods':{'p':'2026-01-31T11:59:59Z'}", "p "},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char *json = mem_printf("{'metadata':{'name':'b','namespace':'x'},'spec':{"
+					"'selector':{'matchLabels':{'app':'db'}}},'status':{"
+					"'disruptionsAllowed':0%s}}",
+					rows[i].disrupted);
+		struct buf told = BUF_INIT;
+
+		teardown(NULL);
+		preempt_fixture_init(&f, rows[i].variant);
+		node("n", 1);
+		bound("x/p", "n", 0, 1000, 0, ",'labels':{'app':'db'}");
+		place_fixture_put(&f.cluster, OBJECT_POD_DISRUPTION_BUDGET, json);
+		asks("z", 1000, "{'cpu':1000}", "");
+		tell_protected(&told);
+		if (strcmp(told.len ? told.data : "", rows[i].victims) != 0)
+			fail_msg("row %zu: \"%s\"", i, told.len ? told.data : "");
+		buf_fini(&told);
+		free(json);
+	}
+}
+
+/* Nodes are measured, and no API names their pods and amounts: no node is one for a pod. */
+static void without_an_api_there_is_no_answer(void **unused)
+{
+	struct preempt_plan none;
+	struct quota_options o;
+	struct place_options po;
+	struct error why = {""};
+	struct view *v = view_fixture_new();
+	const struct preempt *index = preempt_of(v);
+	struct quota_book *book;
+	struct quota_findings found;
+	struct place *p;
+
+	(void)unused;
+	node("n", 1);
+	asks("z", 1000, "{'cpu':1000}", "");
+	place_options_default(&po);
+	po.now_ns = NOW;
+	p = place_new(v, &po);
+	assert_int_equal(place_explain(p, place_add_pod(p, self), 0, &why), PLACE_GONE);
+	quota_options_default(&o);
+	book = quota_book_new(v, NULL, &o);
+	preempt_make_plan(index, p, book, &f.options, &ask, &none);
+	assert_int_equal(none.verdict, PREEMPT_IMPOSSIBLE);
+	assert_int_equal(none.chosen.victim_count, 0);
+	quota_lint(v, book, &o, &found);
+	assert_int_equal(found.count, 0);
+	quota_findings_fini(&found);
+	preempt_plan_fini(&none);
+	quota_book_free(book);
+	place_free(p);
+	view_drop(v);
+}
+
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -391,6 +506,9 @@ int main(void)
 		STORY(upstream_waits_for_its_victims),
 		STORY(of_equal_victims_the_smaller_goes),
 		STORY(the_first_criterion_that_differs_decides),
+		STORY(upstream_answers_the_extender),
+		STORY(disrupted_pods_are_paid_for),
+		STORY(without_an_api_there_is_no_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

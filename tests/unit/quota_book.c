@@ -462,7 +462,7 @@ static void status_tells_what_the_variant_counts(void **state)
 
 static void good_annotations_are_read(void **state)
 {
-	struct label labels[] = {{"evenkeel.io/max-evictions", "5/1h"},
+	struct label labels[] = {{"evenkeel.io/max-evictions", "15/1h"},
 				 {"evenkeel.io/min-runtime", "1h30m"},
 				 {"evenkeel.io/weight", "2.5"}};
 	struct labels all = {3, labels};
@@ -473,7 +473,7 @@ static void good_annotations_are_read(void **state)
 	assert_int_equal(quota_annotations_read(&all, &a, &notes), 0);
 	assert_near(a.weight, 2.5);
 	assert_int_equal(a.min_runtime_ns, 5400 * 1000000000LL);
-	assert_int_equal(a.evictions_max, 5);
+	assert_int_equal(a.evictions_max, 15);
 	assert_int_equal(a.evictions_ns, 3600 * 1000000000LL);
 	for (int i = 0; i < QUOTA_ANNOTATIONS; i++)
 		assert_string_equal(notes.of[i].text, "");
@@ -506,6 +506,9 @@ static void bad_annotations_are_told_and_count_as_absent(void **state)
 		{QUOTA_MAX_EVICTIONS, "/1h"},
 		{QUOTA_MAX_EVICTIONS, "5/"},
 		{QUOTA_MAX_EVICTIONS, "5/0s"},
+		{QUOTA_MAX_EVICTIONS, "5/999ms"},
+		{QUOTA_MAX_EVICTIONS, "5/721h"},
+		{QUOTA_MAX_EVICTIONS, "5-1h"},
 		{QUOTA_MAX_EVICTIONS, "-5/1h"},
 		{QUOTA_MAX_EVICTIONS, "5/h"},
 		{QUOTA_MAX_EVICTIONS, " 5/1h"},

@@ -44,7 +44,7 @@ static int compare_ranks(const void *left, const void *right, void *ranking)
 		order = compare_costs(a->cpu_milli, b->cpu_milli);
 	if (!order && corrected)
 		order = compare_costs(a->working_set_bytes, b->working_set_bytes);
-	if (!order && corrected && a->node && b->node)
+	if (!order && corrected && a->node)
 		order = strcmp(a->node, b->node);
 	return order ? order : (*i > *j) - (*i < *j);
 }
@@ -88,16 +88,16 @@ bool drain_is_silent(const struct view_node *n, const struct kube_pod *const *po
 
 bool drain_hides_pod(const struct cluster *cluster, const char *node, struct error *why)
 {
-	const struct unreadables *u = cluster ? &cluster->sources[OBJECT_POD].unreadable : NULL;
+	const struct unreadables *u = &cluster->sources[OBJECT_POD].unreadable;
 
-	for (uint32_t i = 0; u && i < u->count; i++) {
+	for (uint32_t i = 0; i < u->count; i++) {
 		if (strcmp(u->of[i].node, node) != 0)
 			continue;
 		error_set(why, "its pod %.63s/%.253s cannot be read: %s", u->of[i].namespace,
 			  u->of[i].name, u->of[i].why);
 		return true;
 	}
-	if (!u || !u->more)
+	if (!u->more)
 		return false;
 	error_set(why, "more pods than are told cannot be read, and may be on it");
 	return true;

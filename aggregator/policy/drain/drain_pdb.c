@@ -152,8 +152,7 @@ static void match_bucket(const struct drain_pdbs *p, const struct label *label, 
 	for (size_t i = 0; b && i < b->count; i++) {
 		const struct kube_pdb *budget = p->budgets[b->which[i]];
 
-		if (strcmp(budget->object.namespace, m->namespace) != 0 ||
-		    !selector_matches(budget->selector, &m->template->labels))
+		if (!selector_matches(budget->selector, &m->template->labels))
 			continue;
 		m->which = array_grow(m->which, m->count, sizeof(*m->which));
 		m->which[m->count++] = b->which[i];
@@ -323,10 +322,9 @@ void drain_pdbs_give(struct drain_pdbs *p, const struct kube_pod *const *pods, s
 	for (size_t i = 0; i < count; i++) {
 		struct taken *t = find_taken(p, pods[i]);
 
-		if (!t && p->variant == DRAIN_CORRECTED)
+		if (!t)
 			continue;
-		if (t)
-			HASH_DEL(p->taken, t);
+		HASH_DEL(p->taken, t);
 		free(t);
 		charge(p, pods[i], -1);
 	}

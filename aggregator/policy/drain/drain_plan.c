@@ -3,6 +3,7 @@
  * A step of the planner from end to end, and its plan. All changes of the placement core lie between
  * two marks, and are reverted at the end.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -77,8 +78,8 @@ struct drain_why *drain_add_reason(struct drain_case *c, enum drain_reason code,
 
 void drain_add_number(struct drain_why *w, const char *name, double value)
 {
-	if (w->number_count < DRAIN_NUMBERS)
-		w->numbers[w->number_count++] = (struct drain_number){name, value};
+	assert(w->number_count < DRAIN_NUMBERS);
+	w->numbers[w->number_count++] = (struct drain_number){name, value};
 }
 
 void drain_forget_reasons(struct drain_plan_node *n)
@@ -154,18 +155,15 @@ static void read_groups(struct drain_run *r)
 
 static void read_rules(struct drain_run *r)
 {
-	const struct cluster *cluster = r->in->view->cluster;
-	const struct object_table *budgets =
-		cluster ? cluster->tables[OBJECT_POD_DISRUPTION_BUDGET] : NULL;
+	const struct object_table *budgets = view_table(r->in->view, OBJECT_POD_DISRUPTION_BUDGET);
 
-	r->budget_count = budgets ? budgets->count : 0;
-	r->pdbs = drain_pdbs_new(r->config->rules.variant, budgets ? budgets->of : NULL,
-				 r->budget_count);
+	r->budget_count = budgets->count;
+	r->pdbs = drain_pdbs_new(r->config->rules.variant, budgets->of, r->budget_count);
 	r->rules = (struct drain_context){
 		.options = &r->config->rules,
 		.now_ns = r->now_ns,
 		.pdbs = r->pdbs,
-		.cluster = cluster,
+		.cluster = r->in->view->cluster,
 	};
 	if (r->corrected)
 		drain_gangs_open(r);

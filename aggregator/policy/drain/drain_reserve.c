@@ -107,9 +107,7 @@ static bool is_bound_to_node(const struct kube_pod *pod)
 
 static size_t pending_count(const struct drain_run *r)
 {
-	const struct cluster *cluster = r->in->view->cluster;
-
-	return cluster ? cluster->tables[OBJECT_POD]->count : 0;
+	return r->in->view->cluster->tables[OBJECT_POD]->count;
 }
 
 static const struct kube_pod *pending_at(const struct drain_run *r, size_t i)
@@ -195,7 +193,7 @@ static int64_t missing_of(const struct drain_run *r, const struct owner *o)
 	struct drain_replicas replicas;
 	enum object_kind kind;
 
-	if (!cluster || object_kind_find(o->pod->template->owner_api, ref->kind, &kind))
+	if (object_kind_find(o->pod->template->owner_api, ref->kind, &kind))
 		return INT64_MAX;
 	workload = cluster_find(cluster, kind, o->pod->object.namespace, ref->name);
 	if (r->corrected && workload && strcmp(workload->uid, ref->uid) != 0)

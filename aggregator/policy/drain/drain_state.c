@@ -278,7 +278,7 @@ void drain_state_see(struct drain_state *s, const struct drain_input *in,
 		s->loop_ns = loop_ns;
 	s->last_ns = now_ns;
 	s->freed = lost_slack(s, in);
-	if (v->cluster && is_complete(v->cluster)) {
+	if (is_complete(v->cluster)) {
 		if (s->seen && s->seen != v->cluster)
 			compare(&c, s->seen, v->cluster);
 		cluster_drop(s->seen);

@@ -378,7 +378,7 @@ static bool has_all(const struct preempt_run *r, const struct gang *g)
 
 static void number_members(struct preempt_run *r)
 {
-	for (size_t i = 0; r->gangs && i < r->gangs->member_count; i++)
+	for (size_t i = 0; i < r->gangs->member_count; i++)
 		r->gangs->members[i].number = UINT32_MAX;
 	for (uint32_t i = 0; i < r->candidate_count; i++) {
 		struct gang *gang;

@@ -132,7 +132,7 @@ static void meet_arrivals(struct slack_run *r)
 		for (size_t i = 0; model && i < model->pod_count; i++)
 			meet_arrival(a, model->pods[i]);
 	}
-	for (size_t i = 0; pending && i < pending->count; i++)
+	for (size_t i = 0; i < pending->count; i++)
 		meet_arrival(a, (const struct kube_pod *)pending->of[i]);
 	slack_arrivals_end(a, r->now_ns);
 }

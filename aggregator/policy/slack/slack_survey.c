@@ -111,7 +111,7 @@ static void survey_pending(struct slack_survey *s, const struct view *v)
 {
 	const struct object_table *pods = view_table(v, OBJECT_POD);
 
-	for (size_t i = 0; pods && i < pods->count; i++) {
+	for (size_t i = 0; i < pods->count; i++) {
 		const struct kube_pod *pod = (const struct kube_pod *)pods->of[i];
 		struct slack_amount asks = slack_amount_of(kube_pod_requests(pod));
 

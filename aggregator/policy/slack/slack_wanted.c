@@ -391,10 +391,8 @@ struct slack_search *slack_search_new(const struct view *v)
 	struct slack_search *s = mem_zalloc(1, sizeof(*s));
 
 	s->view = v;
-	if (v->cluster) {
-		find_controllers(s, false);
-		find_controllers(s, true);
-	}
+	find_controllers(s, false);
+	find_controllers(s, true);
 	return s;
 }
 
@@ -404,7 +402,7 @@ void slack_wanted_find(struct slack_run *r, struct slack_search *search,
 	const struct object_table *pending = view_table(r->view, OBJECT_POD);
 
 	*shared = (struct slack_shared){0};
-	for (size_t i = 0; pending && i < pending->count; i++) {
+	for (size_t i = 0; i < pending->count; i++) {
 		const struct kube_pod *pod = (const struct kube_pod *)pending->of[i];
 
 		if (kube_pod_is_active(pod))
