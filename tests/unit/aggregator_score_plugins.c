@@ -300,6 +300,7 @@ static void test_allocatable(void **state)
 	score_all(ALLOC, nodes, 3);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(results[i].score, least[i]);
+	assert_true(term(&results[2], "lowest") == -8000 && term(&results[2], "highest") == -4000);
 	assert_string_equal(results[2].reason, "25 % of the way from the largest to the smallest "
 					       "allocatable of these nodes");
 	args.allocatable_mode = ALLOCATABLE_MOST;

@@ -114,7 +114,8 @@ static void test_budgets_of_a_namespace_and_of_all_labels(void **state)
 		for (size_t k = 1; k <= 2; k++) {
 			object_drop(&s.pods[k]->object);
 			s.pods[k] = (struct kube_pod *)drain_fixture_object(
-				OBJECT_POD, "{'metadata':{'name':'p','namespace':'other'}}");
+				OBJECT_POD, "{'metadata':{'name':'p','namespace':'other'},'spec':{"
+					    "'containers':[]}}");
 			pod_template_drop(s.pods[k]->template);
 			s.pods[k]->template = pod_template_hold(s.pods[0]->template);
 		}

@@ -36,6 +36,8 @@ static const struct drain_case {
 	{"empty annotation", "'annotations':{'" SAFE "':''}", "", NULL, DRAIN_POD_UNDEFINED,
 	 DRAIN_POD_BLOCK, DRAIN_NONE, DRAIN_NOT_SAFE_TO_EVICT,
 	 "its annotation " SAFE "= has no known meaning"},
+	{"at its end", "'annotations':{'" SAFE "':'on-completion'}", "", NULL, DRAIN_POD_WAIT,
+	 DRAIN_POD_WAIT, DRAIN_NONE, DRAIN_NONE, ""},
 	{"karpenter", "'annotations':{'karpenter.sh/do-not-disrupt':'true'}", "", NULL,
 	 DRAIN_POD_UNDEFINED, DRAIN_POD_BLOCK, DRAIN_NONE, DRAIN_NOT_SAFE_TO_EVICT,
 	 "it is annotated karpenter.sh/do-not-disrupt=true"},

@@ -107,6 +107,20 @@ static const struct {
 	{NODES QUOTA("x", "q", "spec: {min: {cpu: 1, example.com/gpu: 1}, max: {cpu: 2}}"),
 	 "warning ElasticQuota x/q [spec.max.example.com/gpu] notBounded: min guarantees 1 of "
 	 "example.com/gpu and max does not name it: any amount more may be borrowed\n"},
+	/* What no pod requests, and 0, bound nothing, and nothing that is not counted is compared. */
+	{NODES QUOTA("x", "q", "spec: {min: {services: 1, example.com/gpu: 0}, max: {cpu: 2}}"),
+	 "warning ElasticQuota x/q [spec.min.services] notRequested: no pod requests \"services\", "
+	 "so it bounds and guarantees nothing; a ResourceQuota can bound it\n"},
+	{NODES QUOTA("x", "q", "spec: {max: {services: 0}}"),
+	 "warning ElasticQuota x/q [spec.max.services] notRequested: no pod requests \"services\", "
+	 "so it bounds and guarantees nothing; a ResourceQuota can bound it\n"},
+	{NODES QUOTA("x", "q", "spec: {max: {services: 4, cpu: 1}}")
+		 HARD("x", "rq", "hard: {services: 3, memory: 1Gi}"),
+	 "warning ElasticQuota x/q [spec.max.services] notRequested: no pod requests \"services\", "
+	 "so it bounds and guarantees nothing; a ResourceQuota can bound it\n"},
+	{NODES QUOTA("x", "q", "spec: {max: {cpu: 7}}")
+		 HARD("x", "scoped", "hard: {cpu: 1}, scopeSelector: {matchExpressions: []}"),
+	 ""},
 	/* It matters only where somebody else has it guaranteed. */
 	{NODES QUOTA("x", "q", "spec: {min: {cpu: 1}, max: {cpu: 2, memory: 1Gi}}"), ""},
 	{NODES QUOTA("x", "q", "spec: {min: {cpu: 1}, max: {cpu: 2, memory: 1Gi}}")
@@ -217,6 +231,24 @@ static void test_upstream(void **state)
 	       "it bounds and guarantees nothing; a ResourceQuota can bound it\n");
 }
 
+/* Without max nothing is 0 by silence, and a resource that upstream counts is never unbounded. */
+static void test_upstream_of_min_alone(void **state)
+{
+	struct quota_options o;
+
+	(void)state;
+	quota_options_default(&o);
+	o.variant = QUOTA_UPSTREAM;
+	expect(NODES QUOTA("x", "q", "spec: {min: {cpu: 1, memory: 1Gi}}"), &o, "");
+	expect(NODES QUOTA("x", "q",
+			   "spec: {min: {cpu: 1, memory: 1Gi, example.com/gpu: 1}, max: {cpu: 1, "
+			   "memory: 1Gi}}"),
+	       &o,
+	       "warning ElasticQuota x/q [spec.max.example.com/gpu] notBounded: min guarantees 1 "
+	       "of example.com/gpu and max does not name it: any amount more may be borrowed\n");
+	expect(NODES, &o, "");
+}
+
 static void test_annotations(void **state)
 {
 	static const char items[] =
@@ -318,6 +350,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_corrected),
 		cmocka_unit_test(test_upstream),
+		cmocka_unit_test(test_upstream_of_min_alone),
 		cmocka_unit_test(test_annotations),
 		cmocka_unit_test(test_held_without_quota),
 		cmocka_unit_test(test_default_quota_is_in_the_sum),

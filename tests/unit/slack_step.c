@@ -213,34 +213,6 @@ static void balloons_hide_no_slot_of_those_who_mind_others(void **state)
 	assert_int_equal(slack_fixture_class(&f, "shop/ReplicaSet/web")->slots, 1);
 }
 
-static void options_out_of_range_change_nothing(void **state)
-{
-	static const int64_t rates[] = {-1, 1000000, INT64_MAX, INT64_MIN + 1};
-	struct slack_result none;
-	struct slack_options o;
-	struct error why;
-
-	(void)state;
-	f.options.rate_ppm = 500000;
-	slack_fixture_step(&f);
-	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
-		o = f.options;
-		o.rate_ppm = rates[i];
-		assert_int_not_equal(
-			slack_step(f.state, f.place, f.view, f.now_ns, &o, &none, &why), 0);
-		assert_non_null(strstr(why.text, "is not in [0, 1)"));
-	}
-	o = f.options;
-	o.granularity = 1001;
-	assert_int_not_equal(slack_step(f.state, f.place, f.view, f.now_ns, &o, &none, &why), 0);
-	assert_non_null(strstr(why.text, "granularity of 1001"));
-	o = f.options;
-	o.cpu_share = 1.5;
-	assert_int_not_equal(slack_step(f.state, f.place, f.view, f.now_ns, &o, &none, &why), 0);
-	slack_fixture_step(&f);
-	assert_int_equal(f.result.move_count, 0);
-}
-
 /* --- who asks */
 
 static void a_workload_is_mirrored_with_what_it_asks_of_nodes(void **state)
@@ -766,7 +738,6 @@ int main(void)
 		test(balloons_hold_the_room_of_their_class),
 		test(what_holds_no_room_is_no_balloon_of_the_class),
 		test(balloons_hide_no_slot_of_those_who_mind_others),
-		test(options_out_of_range_change_nothing),
 		test(a_workload_is_mirrored_with_what_it_asks_of_nodes),
 		test(a_share_is_of_the_replicas_rounded_up),
 		test(what_cannot_be_read_is_named_and_costs_nothing_else),

@@ -139,6 +139,10 @@ static void as_many_units_fit_on_a_node_as_it_was_cut_into(void **state)
 		{{4001, 16 * GIB}, {4001, GIB}, {800, 3435973836}, 5},
 		{{4004, 15 * GIB}, {8008, GIB}, {800, 3 * GIB}, 10},
 		{{3, 5}, {3, 5}, {1, 1}, 5},
+		/* A node gives both, or one of them. */
+		{{4000, 0}, {4000, 0}, {800, 0}, 5},
+		{{0, 15 * GIB}, {0, 15 * GIB}, {0, 3 * GIB}, 5},
+		{{0, 0}, {0, 0}, {0, 0}, 0},
 	};
 
 	(void)state;

@@ -221,6 +221,44 @@ static void a_controller_of_another_uid_is_not_the_workload_s(void **state)
 	assert_int_equal(slack_fixture_class(&f, "shop/Deployment/web")->shape.cpu_milli, 200);
 }
 
+/* Pods that ended, of nodes, and placeholders that wait are no workload that may come. */
+static void the_largest_pod_to_come_is_one_that_runs_or_waits(void **state)
+{
+	static const struct {
+		const char *metadata, *more;
+		int64_t unit_milli; /* of 1600, the part of a node, at most the largest pod */
+	} rows[] = {
+		{"", "", 900},
+		{"", ",'status':{'phase':'Succeeded'}", 100},
+		{"," OWNER("DaemonSet", "d", "u"), "", 100},
+		{",'annotations':{'kubernetes.io/config.mirror':'x'}", "", 100},
+		{",'labels':{'evenkeel.io/slack-class':'evenkeel-slack-unit'}",
+		 ",'status':{'phase':'Pending'}", 900},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char *json = mem_printf("{'metadata':{'name':'p','namespace':'shop'%s},'spec':{"
+					"'containers':[{'name':'c','resources':{'requests':{"
+					"'cpu':'900m','memory':'8Gi'}}}]}%s}",
+					rows[i].metadata, rows[i].more);
+
+		slack_fixture_fini(&f);
+		setup(NULL);
+		f.options.rate_ppm = 500000;
+		for (int k = 0; k < 4; k++) {
+			char name[] = {'s', (char)('0' + k), '\0'};
+
+			slack_fixture_pod(&f, name, "n1", "100m", "1Gi", "");
+		}
+		place_fixture_put(&f.world, OBJECT_POD, json);
+		slack_fixture_step(&f);
+		if (f.result.unit.cpu_milli != rows[i].unit_milli)
+			fail_msg("row %zu: %lld", i, (long long)f.result.unit.cpu_milli);
+		free(json);
+	}
+}
+
 #define test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 
 int main(void)
@@ -231,6 +269,7 @@ int main(void)
 		test(the_newest_pod_of_the_current_controller_is_the_pattern),
 		test(what_the_two_annotations_say_is_compared),
 		test(a_controller_of_another_uid_is_not_the_workload_s),
+		test(the_largest_pod_to_come_is_one_that_runs_or_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "aggregator/policy/slack/slack.h"
+#include "shared/mem.h"
 #include "shared/yaml_json.h"
 #include "tests/slack_fixture.h"
 
@@ -274,6 +275,72 @@ static void what_is_written_can_be_read(void **state)
 	buf_fini(&json);
 }
 
+/* What each class of the yaml says, by key: the name, what it asks for, and whom it refers to. */
+static void kinds_and_resources_have_their_place(void **state)
+{
+	static const struct {
+		const char *kind, *name, *requests;
+		enum slack_yaml as;
+		const char *has, *lacks;
+	} rows[] = {
+		{"ReplicationController", "old", "'cpu':'100m'", SLACK_YAML_BUFFERS,
+		 "scalableRef:\n    apiGroup: \"\"\n    kind: ReplicationController\n    name: "
+		 "old\n",
+		 "podTemplateRef"},
+		{"StatefulSet", "db", "'cpu':'100m'", SLACK_YAML_BUFFERS,
+		 "scalableRef:\n    apiGroup: apps\n    kind: StatefulSet\n    name: db\n",
+		 "podTemplateRef"},
+		{"CloneSet", "c", "'cpu':'100m'", SLACK_YAML_BUFFERS,
+		 "podTemplateRef:\n    name: evenkeel-slack-cloneset-c\n", "scalableRef"},
+		/* Only what cannot be overcommitted has limits. */
+		{"ReplicaSet", "web", "'ephemeral-storage':'1Gi','memory':'1Mi'",
+		 SLACK_YAML_BALLOONS,
+		 "requests:\n            memory: \"1048576\"\n"
+		 "            ephemeral-storage: \"1073741824\"\n",
+		 "limits:"},
+		{"ReplicaSet", "gpu", "'example.com/gpu':'2','example.com/nic':'1'",
+		 SLACK_YAML_BALLOONS,
+		 "          limits:\n            example.com/gpu: \"2\"\n"
+		 "            example.com/nic: \"1\"\n",
+		 "cpu:"},
+		/* A name ends with a letter or a digit. */
+		{"ReplicaSet", "w-", "'cpu':'100m'", SLACK_YAML_BALLOONS,
+		 "name: evenkeel-slack-replicaset-w\n", "replicaset-w-"},
+		{"ReplicaSet", "w..", "'cpu':'100m'", SLACK_YAML_BALLOONS,
+		 "name: evenkeel-slack-replicaset-w-", "w--"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char *pod = mem_printf(
+			"{'metadata':{'name':'p','namespace':'shop','annotations':{"
+			"'evenkeel.io/slack':'1'},'ownerReferences':[{'kind':'%s','name':'%s',"
+			"'uid':'u','controller':true}]},'spec':{'nodeName':'n1','containers':[{"
+			"'name':'c','resources':{'requests':{%s},'limits':{%s}}}]}}",
+			rows[i].kind, rows[i].name, rows[i].requests, rows[i].requests);
+		struct slack_yaml_options o;
+		struct buf out = BUF_INIT;
+
+		slack_fixture_fini(&f);
+		slack_fixture_init(&f);
+		place_fixture_put(
+			&f.world, OBJECT_NODE,
+			"{'metadata':{'name':'n1'},'status':{'allocatable':{'cpu':'4',"
+			"'memory':'16Gi','pods':'110','example.com/gpu':'8',"
+			"'example.com/nic':'8','ephemeral-storage':'90Gi'},'conditions':[{"
+			"'type':'Ready','status':'True'}]}}");
+		place_fixture_put(&f.world, OBJECT_POD, pod);
+		free(pod);
+		slack_yaml_options_default(&o);
+		o.kind = rows[i].as;
+		slack_fixture_step(&f);
+		slack_yaml_write(&f.result, &o, &out);
+		if (!out.data || !strstr(out.data, rows[i].has) || strstr(out.data, rows[i].lacks))
+			fail_msg("row %zu: %s", i, out.data);
+		buf_fini(&out);
+	}
+}
+
 #define test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 
 int main(void)
@@ -284,6 +351,7 @@ int main(void)
 		test(workloads_are_buffers_by_reference),
 		test(balloons_keep_apart_like_their_workload),
 		test(what_is_written_can_be_read),
+		test(kinds_and_resources_have_their_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
