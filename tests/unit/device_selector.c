@@ -40,6 +40,11 @@ static void selectors_are_evaluated_or_refused(void **state)
 		{ATTRIBUTE "firmware == \"1.0.0\"", DEVICE_ERROR},
 		/* Absent attributes. */
 		{ATTRIBUTE "rack == \"r1\"", DEVICE_ERROR},
+		{"device.attributes['gpu_io'].fast == true", DEVICE_ERROR},
+		{"device.attributes['vendor.iq'].rack == 'r1'", DEVICE_ERROR},
+		{ATTRIBUTE "odd == \"7\"", DEVICE_OTHER},
+		{ATTRIBUTE "strange == 7", DEVICE_OTHER},
+		{ATTRIBUTE "both == \"a\"", DEVICE_ERROR},
 		{"device.attributes[\"other.io\"].model == \"a\"", DEVICE_ERROR},
 		/* Conjunctions. */
 		{"device.driver == \"gpu.io\" && " ATTRIBUTE "cores == 8", DEVICE_MATCHES},
@@ -80,6 +85,8 @@ static void selectors_are_evaluated_or_refused(void **state)
 	cJSON *attributes = cJSON_Parse("{\"model\":{\"string\":\"a\"},\"cores\":{\"int\":8},"
 					"\"gpu.io/fast\":{\"bool\":true},"
 					"\"vendor.io/rack\":{\"string\":\"r1\"},"
+					"\"odd\":{\"string\":7},\"strange\":{\"int\":\"7\"},"
+					"\"both\":{\"string\":\"a\",\"int\":1},"
 					"\"firmware\":{\"version\":\"1.0.0\"}}");
 
 	(void)state;

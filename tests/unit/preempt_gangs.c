@@ -171,6 +171,80 @@ static void a_group_that_nobody_knows_does_not_fall(void **unused)
 	expect(2000, "n2 a2");
 }
 
+/* Pods of a part of a workload, by replica: each is a group of its own. */
+static void parts_and_replicas_are_groups_of_their_own(void **unused)
+{
+	static const struct {
+		const char *part, *replica; /* of a2; a1 is of "w" and "0" */
+		int min;
+		const char *victims, *told;
+	} rows[] = {
+		{"w", "0", 2, "n1 a1 a2", "group a/train/w/0 needs 2, would have 1"},
+		{"w", "1", 2, "n1 a1", "n1"},
+		{"v", "0", 2, "n1 a1", "n1"},
+		{"w", "0", 1, "n1 a1", "n1"},
+		{"w", "0", 0, "n1 a1", "n1"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char *workload =
+			mem_printf("{'metadata':{'name':'train','namespace':'a'},'spec':{"
+				   "'podGroups':[{'name':'v','policy':{'gang':{'minCount':"
+				   "9}}},{'name':'w','policy':{'gang':{'minCount':%d}}}]}}",
+				   rows[i].min);
+
+		put_node("n1", 2);
+		put_node("n2", 1);
+		place_fixture_put(&f.cluster, OBJECT_WORKLOAD, workload);
+		free(workload);
+		for (int k = 1; k <= 2; k++) {
+			char *pod = mem_printf(
+				"{'metadata':{'name':'a%d','namespace':'a','uid':'a%d'},'spec':{"
+				"'nodeName':'n%d','workloadRef':{'name':'train','podGroup':'%s',"
+				"'podGroupReplicaKey':'%s'},'containers':[{'name':'c','resources':{"
+				"'requests':{'cpu':'%d'}}}]},'status':{'phase':'Running'}}",
+				k, k, k, k == 1 ? "w" : rows[i].part,
+				k == 1 ? "0" : rows[i].replica, 3 - k);
+
+			place_fixture_put(&f.cluster, OBJECT_POD, pod);
+			free(pod);
+		}
+		expect(2000, rows[i].victims);
+		assert_told(rows[i].told);
+		teardown(unused);
+		setup(unused);
+	}
+}
+
+/* Pods that end, and that ended, are no members any more: the other two are below the minimum. */
+static void pods_that_end_are_no_members(void **unused)
+{
+	static const char *const ends[] = {
+		"'metadata':{'name':'a3','namespace':'a','uid':'a3','labels':{"
+		"'scheduling.x-k8s.io/"
+		"pod-group':'train'}},'spec':{'nodeName':'n2','containers':[]},"
+		"'status':{'phase':'Failed'}",
+		"'metadata':{'name':'a3','namespace':'a','uid':'a3','deletionTimestamp':"
+		"'2026-01-31T11:59:00Z','labels':{'scheduling.x-k8s.io/"
+		"pod-group':'train'}},'spec':{"
+		"'nodeName':'n2','containers':[]},'status':{'phase':'Running'}"};
+
+	for (size_t i = 0; i < 2; i++) {
+		char *json = mem_printf("{%s}", ends[i]);
+
+		put_node("n1", 2);
+		put_node("n2", 1);
+		put_group("train", 3);
+		put_pod("a1", "n1", 2000, "train");
+		put_pod("a2", "n2", 1000, "train");
+		place_fixture_put(&f.cluster, OBJECT_POD, json);
+		expect(2000, "n1 a1");
+		free(json);
+		teardown(unused);
+		setup(unused);
+	}
+}
+
 /* a1 is the younger of its node, and alone would be taken first. */
 static void a_set_without_the_group_is_cheaper(void **unused)
 {
@@ -251,6 +325,9 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(a_group_that_nobody_knows_does_not_fall, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(parts_and_replicas_are_groups_of_their_own, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(pods_that_end_are_no_members, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_set_without_the_group_is_cheaper, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_group_is_spared_but_for_what_it_can_spare, setup,

@@ -134,6 +134,9 @@ static const struct {
 	 "warning ElasticQuota x/q [spec.max.example.com/gpuu] noSuchResource: no node of the "
 	 "cluster "
 	 "has any example.com/gpuu\n"},
+	{NODES QUOTA("x", "q", "spec: {min: {cpu: 1, example.com/gpuu: 2}}"),
+	 "warning ElasticQuota x/q [spec.min.example.com/gpuu] noSuchResource: no node of the "
+	 "cluster has any example.com/gpuu\n"},
 	/* Nothing is known of nodes: nor of what they lack. */
 	{QUOTA("x", "q", "spec: {min: {cpu: 400}, max: {cpu: 400, example.com/gpuu: 2}}"), ""},
 	{NODES QUOTA("x", "q", "spec: {max: {requests.cpu: 2, services: 3, pods: 4}}"),
