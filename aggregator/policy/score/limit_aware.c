@@ -192,9 +192,9 @@ static void tell(const struct score_args *args, const double after[AFTER_MAX],
 
 		if (!is_other && !args->limit_weights[i])
 			continue;
-		score_say(r, "%s%.2f times the allocatable %s", joint, after[i],
-			  is_other ? args->limit_others[i - SCORE_RESOURCES].name
-				   : names_of[i].label);
+		score_write(r, "%s%.2f times the allocatable %s", joint, after[i],
+			    is_other ? args->limit_others[i - SCORE_RESOURCES].name
+				     : names_of[i].label);
 		joint = " and ";
 	}
 }

@@ -129,11 +129,14 @@ static inline bool score_tells(const struct score_result *r)
 	return r->detail >= SCORE_REASON;
 }
 
-/* Appends to the reason if one is wanted: textbuf_add(). */
+/* Appends to the reason: textbuf_add(). */
+#define score_write(r, ...) textbuf_add((r)->reason, sizeof((r)->reason), __VA_ARGS__)
+
+/* Appends to the reason if one is wanted. */
 #define score_say(r, ...)                                                                          \
 	do {                                                                                       \
 		if (score_tells(r))                                                                \
-			textbuf_add((r)->reason, sizeof((r)->reason), __VA_ARGS__);                \
+			score_write(r, __VA_ARGS__);                                               \
 	} while (0)
 
 /* Keeps the node out of the normalisation. */

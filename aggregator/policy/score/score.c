@@ -182,10 +182,10 @@ static void tell_unknown(const char *what, const struct score_node *node,
 	char fallback[SCORE_FALLBACK_LEN];
 
 	score_fallback_text(node, fallback);
-	score_say(result, "%s (%s)", what, fallback);
+	score_write(result, "%s (%s)", what, fallback);
 	if (node->age_seconds > 0)
-		score_say(result, ", last heard %.0f s ago", node->age_seconds);
-	score_say(result, ": the least score, since nothing unknown may win");
+		score_write(result, ", last heard %.0f s ago", node->age_seconds);
+	score_write(result, ": the least score, since nothing unknown may win");
 }
 
 /* Upstream: the least score only if all metrics that the plugin reads are missing; never for Peaks. */
@@ -220,12 +220,12 @@ static void tell_estimate(const struct score_node *node, double cpu, double mem,
 	char fallback[SCORE_FALLBACK_LEN];
 
 	score_fallback_text(node, fallback);
-	score_say(r,
-		  "estimated from requests, as the node is not measured (%s): with the pod %.1f %% "
-		  "of CPU and %.1f %% of memory%s%s",
-		  fallback, 100 * cpu, 100 * mem, fmax(cpu, mem) > 1 ? ", which does not fit" : "",
-		  node->fallback != FALLBACK_ALLOCATION ? "; below every node that is measured"
-							: "");
+	score_write(
+		r,
+		"estimated from requests, as the node is not measured (%s): with the pod %.1f %% "
+		"of CPU and %.1f %% of memory%s%s",
+		fallback, 100 * cpu, 100 * mem, fmax(cpu, mem) > 1 ? ", which does not fit" : "",
+		node->fallback != FALLBACK_ALLOCATION ? "; below every node that is measured" : "");
 }
 
 /* Spreads by requests, as the kube-scheduler's LeastAllocated. */
@@ -254,14 +254,14 @@ static void estimate(const struct score_query *q, const struct score_scale *scal
 static void tell_strain(const struct score_node *node, double waited, double factor,
 			struct score_result *r)
 {
-	score_say(r, "; times %.2f for ", factor);
+	score_write(r, "; times %.2f for ", factor);
 	if (waited > 0)
-		score_say(r, "tasks waiting for each other %.1f %% of the time",
-			  100 * node->contention);
+		score_write(r, "tasks waiting for each other %.1f %% of the time",
+			    100 * node->contention);
 	if (node->oom_kills > 0)
-		score_say(r, "%s%.*f OOM kill%s", waited > 0 ? " and " : "",
-			  node->oom_kills == floor(node->oom_kills) ? 0 : 2, node->oom_kills,
-			  units_plural(node->oom_kills));
+		score_write(r, "%s%.*f OOM kill%s", waited > 0 ? " and " : "",
+			    node->oom_kills == floor(node->oom_kills) ? 0 : 2, node->oom_kills,
+			    units_plural(node->oom_kills));
 }
 
 /* The share of contention that costs, from 0. */

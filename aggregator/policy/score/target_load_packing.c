@@ -49,13 +49,13 @@ SCORE_ARITHMETIC double unrounded(double u, double target)
 static void tell(struct score_result *r, double u, double target, int64_t used, int64_t added,
 		 int64_t of)
 {
-	score_say(r, "CPU would be at %.1f %%, ", u);
+	score_write(r, "CPU would be at %.1f %%, ", u);
 	if (u > 100)
-		score_say(r, "more than there is");
+		score_write(r, "more than there is");
 	else
-		score_say(r, "%s the target of %.1f %%", u > target ? "above" : "within", target);
-	score_say(r, " (%" PRId64 "m measured + %" PRId64 "m expected of %" PRId64 "m)", used,
-		  added, of);
+		score_write(r, "%s the target of %.1f %%", u > target ? "above" : "within", target);
+	score_write(r, " (%" PRId64 "m measured + %" PRId64 "m expected of %" PRId64 "m)", used,
+		    added, of);
 }
 
 SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node *node,
