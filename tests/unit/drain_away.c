@@ -165,6 +165,7 @@ static void nodes_in_deletion_are_on_their_way(void **unused)
 		{"DaemonSet", "", "Running", 0},
 		{"ReplicaSet", "'kubernetes.io/config.mirror':'x'", "Running", 0},
 		{"ReplicaSet", "", "Succeeded", 0},
+		{"ReplicaSet", "'kubernetes.io/config.source':'api'", "Running", 1},
 	};
 
 	(void)unused;

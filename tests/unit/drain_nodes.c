@@ -358,7 +358,9 @@ static void test_timers_survive_a_restart(void **state)
 	char a[] = "a", b[] = "b", b2[] = "b";
 	const struct drain_timer records[] = {{b, 5 * SEC, DRAIN_TIMER_UNREADY},
 					      {a, 900 * SEC, DRAIN_TIMER_UNNEEDED},
-					      {b2, 7 * SEC, DRAIN_TIMER_UNNEEDED}};
+					      {b2, 7 * SEC, DRAIN_TIMER_UNNEEDED},
+					      {b2, 7 * SEC, DRAIN_TIMER_UNREADY},
+					      {b2, 6 * SEC, DRAIN_TIMER_UNREADY}};
 	struct drain_timers t = {0};
 
 	(void)state;
@@ -366,10 +368,10 @@ static void test_timers_survive_a_restart(void **state)
 	drain_timers_load(&t, records, 100 * SEC, 60 * SEC, 160 * SEC + 1);
 	drain_timers_load(&t, records, INT64_MIN, 60 * SEC, 160 * SEC);
 	assert_int_equal(t.count, 0);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 5; i++)
 		drain_timers_load(&t, &records[i], 100 * SEC, 60 * SEC, 160 * SEC);
 	assert_int_equal(t.count, 2);
-	/* A time that is still to come is now; of two the later counts. */
+	/* A time that is still to come is now; the later counts, and the first of equals. */
 	assert_true(t.of[0].since_ns == 160 * SEC && t.of[0].kind == DRAIN_TIMER_UNNEEDED);
 	assert_true(t.of[1].since_ns == 7 * SEC && t.of[1].kind == DRAIN_TIMER_UNNEEDED);
 	drain_timers_fini(&t);

@@ -10,9 +10,12 @@
 
 #include <cmocka.h>
 
-#include "aggregator/policy/drain/drain.h"
+#include <cjson/cJSON.h>
+
+#include "aggregator/policy/drain/drain_internal.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
+#include "tests/drain_fixture.h"
 #include "tests/view_fixture.h"
 
 #define NOW    VIEW_FIXTURE_NOW_NS
@@ -125,10 +128,83 @@ static void a_state_that_makes_no_sense_is_refused(void **unused)
 	drain_state_free(state);
 }
 
+/* The newest three quarters are kept, and so many records of one step are told. */
+static void history_is_bounded(void **unused)
+{
+	struct drain_record r = {.event = DRAIN_EVENT_GONE,
+				 .node = (char *)"a",
+				 .text = (char *)""};
+	struct buf text = BUF_INIT;
+	struct error why = {""};
+	cJSON *tree;
+
+	(void)unused;
+	state = drain_state_new();
+	for (int i = 0; i <= DRAIN_RECORDS_MAX; i++) {
+		r.time_ns = NOW + i;
+		drain_state_note(state, &r);
+		if (i + 1 == DRAIN_HISTORY_MAX)
+			assert_int_equal(state->history_count, DRAIN_HISTORY_MAX);
+		if (i == DRAIN_HISTORY_MAX) {
+			assert_int_equal(state->history_count, DRAIN_HISTORY_MAX / 4 * 3 + 1);
+			assert_true(state->history[0].time_ns == NOW + DRAIN_HISTORY_MAX / 4);
+		}
+	}
+	assert_int_equal(state->fresh_count, DRAIN_RECORDS_MAX);
+	assert_true(state->history[state->history_count - 1].time_ns == NOW + DRAIN_RECORDS_MAX);
+	/* As many as a state may have can be read, and not one more. */
+	while (state->history_count < DRAIN_HISTORY_MAX)
+		drain_history_add(state, &r);
+	drain_state_write(state, NOW, &text);
+	assert_int_equal(drain_state_read(state, text.data, text.len, MINUTE, NOW, &why), 0);
+	assert_int_equal(state->history_count, DRAIN_HISTORY_MAX);
+	tree = cJSON_Parse(text.data);
+	cJSON_AddItemToArray(cJSON_GetObjectItem(tree, "history"), cJSON_CreateObject());
+	buf_fini(&text);
+	text = (struct buf)BUF_INIT;
+	text.data = cJSON_PrintUnformatted(tree);
+	assert_int_equal(drain_state_read(state, text.data, strlen(text.data), MINUTE, NOW, &why),
+			 -EINVAL);
+	assert_string_equal(why.text, "history: is longer than a state may be");
+	cJSON_free(text.data);
+	cJSON_Delete(tree);
+	drain_state_free(state);
+	drain_state_free(NULL);
+}
+
+/* Of those that are evicted again the newest counts, by name and uid. */
+static void evictions_are_bounded(void **unused)
+{
+	struct object *o[2];
+
+	(void)unused;
+	for (int i = 0; i < 2; i++) {
+		char *json = mem_printf("{'metadata':{'name':'p','namespace':'default','uid':'%d'}"
+					",'spec':{'containers':[]}}",
+					i);
+
+		o[i] = drain_fixture_object(OBJECT_POD, json);
+		free(json);
+	}
+	state = drain_state_new();
+	drain_state_add_eviction(state, (struct kube_pod *)o[0], NOW, false);
+	drain_state_add_eviction(state, (struct kube_pod *)o[1], NOW + 1, false);
+	assert_int_equal(state->eviction_count, 2);
+	drain_state_add_eviction(state, (struct kube_pod *)o[0], NOW + 2, true);
+	assert_int_equal(state->eviction_count, 2);
+	assert_ptr_equal(state->evictions[0].pod, o[1]);
+	assert_true(state->evictions[1].when_ns == NOW + 2 && state->evictions[1].leaving);
+	drain_state_free(state);
+	for (int i = 0; i < 2; i++)
+		object_drop(o[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_state_that_makes_no_sense_is_refused),
+		cmocka_unit_test(history_is_bounded),
+		cmocka_unit_test(evictions_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

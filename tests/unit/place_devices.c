@@ -223,6 +223,17 @@ static void devices_are_counted_by_class_and_selector(void **state)
 		check_template(rows[i].requests, rows[i].fits);
 }
 
+/* On node d. */
+static void put_devices(const char *slice, int count)
+{
+	struct buf devices = BUF_INIT;
+
+	for (int k = 0; k < count; k++)
+		buf_printf(&devices, "%s{'name':'%d'}", k ? "," : "", k);
+	put_slice(slice, "'nodeName':'d'", ONE_SLICE, devices.data);
+	buf_fini(&devices);
+}
+
 /* A claim may have 32 devices; 33 of one request, or of several, are more than is judged. */
 static void more_devices_than_a_claim_may_have_are_unknown(void **state)
 {
@@ -237,14 +248,26 @@ static void more_devices_than_a_claim_may_have_are_unknown(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct buf devices = BUF_INIT;
-
-		for (int k = 0; k < rows[i].devices; k++)
-			buf_printf(&devices, "%s{'name':'%d'}", k ? "," : "", k);
-		put_slice("on-d", "'nodeName':'d'", ONE_SLICE, devices.data);
-		buf_fini(&devices);
+		put_devices("on-d", rows[i].devices);
 		check_template(rows[i].requests, rows[i].fits);
 	}
+	/* Nor may a pod have more than 128 of several claims. */
+	put_template("t", REQUEST(",'count':8"));
+	for (int claims = 16; claims <= 17; claims++) {
+		struct buf spec = BUF_INIT;
+
+		for (int k = 0; k < claims; k++)
+			buf_printf(&spec, "%s{'name':'c%d','resourceClaimTemplateName':'t'}",
+				   k ? "," : "'resourceClaims':[", k);
+		buf_add_str(&spec, "]");
+		put_devices("on-d", 128);
+		place_fixture_pod(&f, "asked", "", "", spec.data);
+		place_fixture_build(&f);
+		check("claims of eight", claims == 16 ? "---d" : "---u");
+		buf_fini(&spec);
+	}
+	check_reason("d", "Unknown: resource claim template default/t: more than 128 devices of a "
+			  "pod are not judged");
 }
 
 static void reasons_name_claim_and_expression(void **state)

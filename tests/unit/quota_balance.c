@@ -62,10 +62,12 @@ static void told(const char *items, enum quota_variant variant, size_t at, const
 	quota_balances_of(book, &all);
 	quota_balance_of(book, at, &all, &b);
 	quota_state_tell(quota_book_at(book, at), &b, resource, &error);
-	assert_string_equal(error.text, text);
+	if (text)
+		assert_string_equal(error.text, text);
 	assert_string_equal(quota_state_name(quota_state_of(quota_book_at(book, at), &b, resource)),
 			    quota_state_name(state));
-	assert_string_equal(all.of[0].sum.alarm.text, alarm);
+	if (alarm)
+		assert_string_equal(all.of[0].sum.alarm.text, alarm);
 	quota_balance_fini(&b);
 	quota_balances_fini(&all);
 	quota_book_free(book);
@@ -178,6 +180,45 @@ static void pods_starve_where_no_node_has_room(void **state)
 	     QUOTA_STATE_UNUSED, "cpu: nothing is used of the guaranteed 6.0", "");
 }
 
+#define TAKEN                                                                                      \
+	QUOTA("a", "min: {cpu: 4}")                                                                \
+	POD("free", "p", "nodeName: n1, ", "4") POD("a", "q", "", "2")
+#define OTHER(spec, metadata, allocatable)                                                         \
+	"- {apiVersion: v1, kind: Node, metadata: {name: n2" metadata "}, spec: {" spec            \
+	"}, status: {allocatable: {" allocatable                                                   \
+	"}, conditions: [{type: Ready, status: \"True\"}]}}\n"
+
+/* Of the second node, which is empty: whether it has room for the pod is whether that starves. */
+static void room_is_on_nodes_that_take_pods(void **state)
+{
+	static const struct {
+		const char *items;
+		enum quota_state state;
+	} rows[] = {
+		{NODE("n1", "", "True") NODE("n2", "", "True") TAKEN, QUOTA_STATE_UNUSED},
+		{NODE("n1", "", "True") NODE("n2", "", "False") TAKEN, QUOTA_STATE_STARVED},
+		{NODE("n1", "", "True") OTHER("unschedulable: true", "", "cpu: 8, pods: 9") TAKEN,
+		 QUOTA_STATE_STARVED},
+		{NODE("n1", "", "True") OTHER("", ", deletionTimestamp: 2026-01-01T00:00:00Z",
+					      "cpu: 8, pods: 9") TAKEN,
+		 QUOTA_STATE_STARVED},
+		{NODE("n1", "", "True") OTHER("", "", "cpu: 1, pods: 9") TAKEN,
+		 QUOTA_STATE_STARVED},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		told(rows[i].items, QUOTA_CORRECTED, 0, "cpu", rows[i].state, NULL, NULL);
+	/* What is lacked is the GPU, and not the CPU. */
+	static const char gpus[] = OTHER("", "", "cpu: 8, pods: 9, example.com/gpu: 2")
+		QUOTA("a", "min: {cpu: 4, example.com/gpu: 2}") QUOTA("b", "min: {cpu: 1}")
+			POD("b", "p", "nodeName: n2, ", "1, example.com/gpu: 1")
+				POD("a", "q", "", "1, example.com/gpu: 2");
+
+	told(gpus, QUOTA_CORRECTED, 0, "example.com/gpu", QUOTA_STATE_STARVED, NULL, NULL);
+	told(gpus, QUOTA_CORRECTED, 0, "cpu", QUOTA_STATE_UNUSED, NULL, NULL);
+}
+
 #define FULL_NODES                                                                                 \
 	TWO_NODES TWO_QUOTAS POD("a", "q", "nodeName: n2, ", "3")                                  \
 		POD("a", "r", "nodeName: n1, ", "1") POD("b", "p", "nodeName: n2, ", "2")
@@ -238,6 +279,7 @@ int main(void)
 		cmocka_unit_test(pods_that_wait_are_pending_pods),
 		cmocka_unit_test(only_what_is_lacked_starves),
 		cmocka_unit_test(pods_starve_where_no_node_has_room),
+		cmocka_unit_test(room_is_on_nodes_that_take_pods),
 		cmocka_unit_test(each_pending_pod_is_judged_by_itself),
 		cmocka_unit_test(its_own_max_is_no_starvation),
 		cmocka_unit_test(what_is_not_named_is_borrowed),
