@@ -10,6 +10,7 @@
 #include "aggregator/planner/drain_settings.h"
 #include "aggregator/api/policy_options.h"
 #include "aggregator/cli/client.h"
+#include "aggregator/cli/whatif.h"
 #include "shared/buf.h"
 #include "shared/options.h"
 #include "shared/cli_spec.h"
@@ -66,6 +67,9 @@ struct cli_options {
 	struct drain_settings drain; /* likewise */
 	int64_t assume_unneeded_ns;
 	int format; /* of YAML; index into the command's own words */
+	struct whatif_changes changes;
+	struct option_list settings; /* of the command that whatif runs, likewise */
+	char *scenarios; /* a file */
 	int64_t critical_priority; /* in a snapshot; 0: the usual one */
 	int64_t timeout_ns, limit;
 };
@@ -135,7 +139,7 @@ struct command {
 
 extern const struct command command_act, command_completion, command_doctor, command_drain,
 	command_glossary, command_nodes, command_options, command_pods, command_quota,
-	command_scores, command_slack, command_verify, command_version;
+	command_scores, command_slack, command_verify, command_version, command_whatif;
 
 /* What the manual page says besides commands and options; of it the section with all words. */
 #define CLI_GLOSSARY "GLOSSARY"

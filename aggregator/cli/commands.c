@@ -23,9 +23,9 @@
 const char *const cli_windows[] = {"5m", "10m", "15m", NULL};
 
 static const struct command *const commands[] = {
-	&command_nodes,	     &command_pods,    &command_scores,	  &command_quota,  &command_slack,
-	&command_drain,	     &command_verify,  &command_act,	  &command_doctor, &command_version,
-	&command_completion, &command_options, &command_glossary,
+	&command_nodes,	  &command_pods,       &command_scores,	 &command_quota,    &command_slack,
+	&command_drain,	  &command_verify,     &command_act,	 &command_whatif,   &command_doctor,
+	&command_version, &command_completion, &command_options, &command_glossary,
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
@@ -251,6 +251,17 @@ static void print_notes(const struct snapshot_notes *notes)
 		log_info("and %zu more", notes->skipped - SNAPSHOT_NOTES_MAX);
 }
 
+static void answer_from(struct cli *cli, struct offline *offline)
+{
+	if (!offline_has_usage(offline))
+		cli->no_usage =
+			cli->options->usage
+				? "nothing is measured of any node in the snapshot"
+				: "no usage is in the snapshot: give measurements with --usage";
+	cli->offline = offline;
+	cli->client = client_new_offline(offline);
+}
+
 /* CLI_OK with cli->client, or cli->reason. */
 static int read_files(struct cli *cli)
 {
@@ -268,12 +279,7 @@ static int read_files(struct cli *cli)
 		offline_close(offline);
 		return CLI_ERROR;
 	}
-	if (!offline_has_usage(offline))
-		cli->no_usage =
-			o->usage ? "nothing is measured of any node in the snapshot"
-				 : "no usage is in the snapshot: give measurements with --usage";
-	cli->offline = offline;
-	cli->client = client_new_offline(offline);
+	answer_from(cli, offline);
 	return CLI_OK;
 }
 
@@ -361,6 +367,77 @@ static int run_command(const struct command *command, const struct cli_options *
 	client_free(cli.client);
 	buf_fini(&cli.out);
 	buf_fini(&cli.rows);
+	return code;
+}
+
+/* NULL, or why what is one command's part cannot be run so. */
+static const char *find_unfit(const struct command *command, const struct cli_options *o)
+{
+	if (command == &command_whatif || command == &command_act ||
+	    command->server == CLI_SERVER_UNUSED)
+		return "this command asks nothing that a change of the cluster could change";
+	if (o->help || o->version || o->watch_ns || o->snapshots.count || o->usage ||
+	    kube_server_is_given(o))
+		return "options of where answers come from, --watch, --help and --version stand "
+		       "before --";
+	return output_conflict(o, command);
+}
+
+static int run_on_files(const struct command *command, const struct cli_options *options,
+			const struct option_list *operands, struct offline *files, struct buf *out)
+{
+	struct cli_options made = *options;
+	struct cli cli = {
+		.options = &made,
+		.form = output_choose(&made),
+		.operands = operands->items + 1,
+		.operand_count = operands->count - 1,
+	};
+	int code;
+
+	answer_from(&cli, files);
+	code = watch_run(&cli, command);
+	buf_add(out, cli.out.data, cli.out.len);
+	if (cli.reason.text[0])
+		buf_printf(out, "%s\n", cli.reason.text);
+	client_free(cli.client);
+	buf_fini(&cli.out);
+	buf_fini(&cli.rows);
+	return code;
+}
+
+int commands_run(struct offline *files, const struct option_list *words, struct buf *out,
+		 struct error *reason)
+{
+	char **argv = mem_zalloc(words->count + 2, sizeof(*argv));
+	int argc = (int)words->count + 1, code = CLI_USAGE;
+	struct option_program program = {.name = "evenkeel", .specs = NULL};
+	struct cli_options options = {0};
+	struct option_list operands = {0};
+	const struct command *command;
+	const char *name, *unfit;
+
+	argv[0] = (char *)program.name;
+	memcpy(argv + 1, words->items, words->count * sizeof(*argv));
+	name = operand_at(argc, argv, 0);
+	command = name ? find_command(name) : NULL;
+	program.specs = join_specs(command);
+	if (!command) {
+		error_set(reason, "there is no command \"%s\"", name ? name : "");
+	} else if (options_parse(&program, &options, argc, argv, &operands, reason) == 0) {
+		unfit = find_unfit(command, &options);
+		if (unfit) {
+			error_set(reason, "%s", unfit);
+		} else {
+			code = run_on_files(command, &options, &operands, files, out);
+			files = NULL;
+		}
+		options_free(&program, &options);
+		option_list_free(&operands);
+	}
+	offline_close(files);
+	free((void *)program.specs);
+	free(argv);
 	return code;
 }
 

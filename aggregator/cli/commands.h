@@ -14,6 +14,14 @@ extern const struct option_spec commands_common[]; /* options of all commands */
 /* The whole program; returns its exit code. */
 int commands_main(int argc, char **argv);
 
+/*
+ * Runs the command that the words are, as the program does, on what answers for the files, which it
+ * closes: *out is what it would print, with its reason as the last line. CLI_USAGE with the reason
+ * for words that are none.
+ */
+int commands_run(struct offline *files, const struct option_list *words, struct buf *out,
+		 struct error *reason);
+
 /* --- cmd_doctor.c */
 
 /* "ok    what: detail", and advice indented below it, in lines of that width (0: as they are). */
@@ -52,6 +60,8 @@ void watch_wait(int64_t start_ns, int64_t period_ns);
 /* Becomes true with SIGINT or SIGTERM once watch_catch_signals() was called. */
 extern volatile sig_atomic_t watch_stop;
 void watch_catch_signals(void);
+/* Runs it: what it prints is in cli->out; the exit code. */
+int watch_run(struct cli *cli, const struct command *command);
 /* Runs it and writes what it gives to standard output and standard error; the exit code. */
 int watch_once(struct cli *cli, const struct command *command);
 /* The same every 2 s; CLI_OK when stopped. Only the first run's errors end it. */

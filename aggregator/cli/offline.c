@@ -72,16 +72,14 @@ static bool is_any_measured(const struct view *v)
 	return false;
 }
 
-int offline_open(struct offline **out, const struct option_list *files, const char *usage,
-		 struct error *error)
+/* Takes the name. */
+static struct offline *offline_new(char *name)
 {
 	struct offline *o = mem_zalloc(1, sizeof(*o));
 	struct place_options places;
-	struct view *v;
-	int rc = 0;
 
 	place_options_default(&places);
-	o->name = join_names(files);
+	o->name = name;
 	o->snapshot = snapshot_new();
 	o->ctx = (struct api_context){
 		.views = view_slot_new(),
@@ -90,10 +88,14 @@ int offline_open(struct offline **out, const struct option_list *files, const ch
 		.watcher_smoothed = 1,
 		.places = place_cache_new(&places),
 	};
-	for (size_t i = 0; i < files->count && !rc; i++)
-		rc = read_file(o->snapshot, files->items[i], snapshot_add, error);
-	if (!rc && usage)
-		rc = read_file(o->snapshot, usage, snapshot_add_usage, error);
+	return o;
+}
+
+/* What was read becomes what answers; rc is of reading it, and then it is closed. */
+static int finish(struct offline *o, int rc, struct offline **out, struct error *error)
+{
+	struct view *v;
+
 	if (!rc)
 		rc = snapshot_view(o->snapshot, &v, &moment_ns, error);
 	if (rc) {
@@ -108,6 +110,27 @@ int offline_open(struct offline **out, const struct option_list *files, const ch
 	view_slot_publish(o->ctx.views, v);
 	*out = o;
 	return 0;
+}
+
+int offline_open(struct offline **out, const struct option_list *files, const char *usage,
+		 struct error *error)
+{
+	struct offline *o = offline_new(join_names(files));
+	int rc = 0;
+
+	for (size_t i = 0; i < files->count && !rc; i++)
+		rc = read_file(o->snapshot, files->items[i], snapshot_add, error);
+	if (!rc && usage)
+		rc = read_file(o->snapshot, usage, snapshot_add_usage, error);
+	return finish(o, rc, out, error);
+}
+
+int offline_open_text(struct offline **out, const char *name, const char *text, size_t len,
+		      struct error *error)
+{
+	struct offline *o = offline_new(mem_strdup(name));
+
+	return finish(o, snapshot_add(o->snapshot, name, text, len, error), out, error);
 }
 
 void offline_close(struct offline *o)

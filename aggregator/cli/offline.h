@@ -25,6 +25,9 @@ struct slack_options;
  */
 int offline_open(struct offline **o, const struct option_list *files, const char *usage,
 		 struct error *error);
+/* The same of one text in memory; name is what messages call it. */
+int offline_open_text(struct offline **o, const char *name, const char *text, size_t len,
+		      struct error *error);
 void offline_close(struct offline *o); /* NULL is allowed */
 /* The files, for messages: "a.json, b.json". */
 const char *offline_name(const struct offline *o);

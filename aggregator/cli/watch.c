@@ -96,7 +96,7 @@ static void print_reason(struct cli *cli)
 		log_info("%s", cli->reason.text);
 }
 
-static int run(struct cli *cli, const struct command *command)
+int watch_run(struct cli *cli, const struct command *command)
 {
 	buf_clear(&cli->out);
 	buf_add_str(&cli->out, "");
@@ -107,7 +107,7 @@ static int run(struct cli *cli, const struct command *command)
 
 int watch_once(struct cli *cli, const struct command *command)
 {
-	int code = run(cli, command);
+	int code = watch_run(cli, command);
 	int rc = watch_flush(cli);
 
 	if (rc) {
@@ -220,7 +220,7 @@ int watch_loop(struct cli *cli, const struct command *command)
 		int rc;
 
 		watch_look_at_terminal(cli);
-		code = run(cli, command);
+		code = watch_run(cli, command);
 		if (watch_stop)
 			break;
 		if (first && (code == CLI_ERROR || code == CLI_USAGE)) {

@@ -1,0 +1,650 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * evenkeel whatif: changes a copy of the cluster, and tells what that would do: by any other command
+ * of ours, run before and after, of which the lines that differ are shown; or by a few figures.
+ *
+ * Exit status: 0; 1 if the server cannot be reached; 2 for changes that cannot be made and commands
+ * that cannot be run.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/cli/client.h"
+#include "aggregator/cli/columns.h"
+#include "aggregator/cli/commands.h"
+#include "aggregator/cli/lines.h"
+#include "aggregator/cli/whatif.h"
+#include "shared/array.h"
+#include "shared/file.h"
+#include "shared/jsonw.h"
+#include "shared/mem.h"
+#include "shared/yaml_json.h"
+
+enum { FILE_MOST = 16 << 20, DEPTH_MOST = 16, CELLS_MOST = 16 << 20 };
+
+/* clang-format off */
+#define CLI_LIST(name, member, value, help) \
+	CLI_OPTION(name, 0, OPTION_LIST, member, value, NULL, NULL, help)
+
+static const struct option_spec specs[] = {
+	CLI_LIST("remove", changes.remove, "NODE",
+		 "A node goes; pods that a controller replaces wait for another. Each option may stand several times."),
+	CLI_LIST("add", changes.add, "NODES",
+		 "Nodes come, empty but for DaemonSets: \"3x NODE\" are three like that one, \"3x cpu=8,memory=32Gi\" "
+		 "three that give pods so much."),
+	CLI_LIST("cordon", changes.cordon, "NODE", "A node takes no new pods."),
+	CLI_LIST("taint", changes.taint, "TAINT",
+		 "NODE:KEY[=VALUE]:EFFECT is added; NODE:KEY- or NODE:KEY:EFFECT- is removed. NoExecute evicts nothing."),
+	CLI_LIST("scale", changes.scale, "SCALE",
+		 "NAMESPACE/WORKLOAD=N: a Deployment, StatefulSet or other controller has N pods."),
+	CLI_LIST("resize", changes.resize, "REQUESTS",
+		 "NAMESPACE/WORKLOAD=[CONTAINER/]cpu:200m,memory:1Gi: its pods request so much."),
+	CLI_LIST("apply", changes.apply, "FILE",
+		 "Objects in YAML or JSON come, or replace those of their names."),
+	CLI_LIST("set", settings, "OPTION=VALUE",
+		 "An option of COMMAND that only the second run has: cap-z=3."),
+	CLI_TEXT("scenarios", 0, scenarios, "FILE",
+		 "A YAML file with a list of scenarios, each a name and any of these options: {name: small, remove: [a, b]}."),
+	{0},
+};
+/* clang-format on */
+
+/* --- lines that differ ------------------------------------------------------------------------ */
+
+struct lines {
+	char **of; /* owned; each ends with a NUL in the text */
+	size_t count;
+};
+
+static struct lines split(char *text)
+{
+	struct lines l = {0};
+	char *save, *line;
+
+	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		l.of = array_grow(l.of, l.count, sizeof(*l.of));
+		l.of[l.count++] = line;
+	}
+	return l;
+}
+
+/* Columns may have become wider: blanks do not count. */
+static bool are_equal(const char *a, const char *b)
+{
+	for (;; a++, b++) {
+		a += strspn(a, " ");
+		b += strspn(b, " ");
+		if (*a != *b)
+			return false;
+		if (!*a)
+			return true;
+	}
+}
+
+static void add_line(const struct cli *cli, char sign, const char *line, struct buf *out)
+{
+	const char *paint = !cli->color ? "" : sign == '-' ? "\033[31m" : "\033[32m";
+
+	buf_printf(out, "%s%c %s%s\n", paint, sign, line, *paint ? "\033[0m" : "");
+}
+
+/*
+ * The longest common sequence of lines by the usual table, left[i][j] of what stands behind i and j.
+ * Where the table would be too large, all lines count as changed.
+ */
+static void compare(const struct cli *cli, struct lines a, struct lines b, struct buf *out)
+{
+	size_t width = b.count + 1, i = 0, j = 0;
+	bool fits = (a.count + 1) * width <= CELLS_MOST;
+	uint32_t *left = fits ? mem_zalloc((a.count + 1) * width, sizeof(*left)) : NULL;
+
+	for (i = a.count; fits && i-- > 0;) {
+		for (j = b.count; j-- > 0;) {
+			uint32_t skip_a = left[(i + 1) * width + j],
+				 skip_b = left[i * width + j + 1];
+
+			left[i * width + j] = are_equal(a.of[i], b.of[j])
+						      ? left[(i + 1) * width + j + 1] + 1
+					      : skip_a > skip_b ? skip_a
+								: skip_b;
+		}
+	}
+	for (i = 0, j = 0; i < a.count || j < b.count;) {
+		if (fits && i < a.count && j < b.count && are_equal(a.of[i], b.of[j])) {
+			i++;
+			j++;
+		} else if (i < a.count && (!fits || j == b.count ||
+					   left[(i + 1) * width + j] >= left[i * width + j + 1])) {
+			add_line(cli, '-', a.of[i++], out);
+		} else {
+			add_line(cli, '+', b.of[j++], out);
+		}
+	}
+	free(left);
+}
+
+/* The first line of a table stands above what differs. */
+static void show_difference(struct cli *cli, struct buf *before, struct buf *after)
+{
+	struct lines a, b;
+	struct buf changes = BUF_INIT;
+
+	buf_add_str(before, "");
+	buf_add_str(after, "");
+	a = split(before->data);
+	b = split(after->data);
+	compare(cli, a, b, &changes);
+	if (changes.len && a.count && b.count && are_equal(a.of[0], b.of[0]))
+		buf_printf(&cli->out, "  %s\n", b.of[0]);
+	if (changes.len)
+		buf_add(&cli->out, changes.data, changes.len);
+	else
+		lines_print(cli, "Nothing that this command shows would change.");
+	buf_fini(&changes);
+	free(a.of);
+	free(b.of);
+}
+
+/* --- figures ---------------------------------------------------------------------------------- */
+
+enum figure {
+	NODES,
+	PODS,
+	WAITING,
+	NOWHERE, /* of those that wait: no node takes them, each asked about alone */
+	CPU_REQUESTED,
+	MEM_REQUESTED,
+	CPU_USED,
+	MEM_USED,
+	DRAINED, /* nodes of the wave */
+	UNNEEDED, /* and those that could go later */
+	WANTED_SLACK,
+	PLACED_SLACK,
+	FIGURES,
+};
+
+static const struct {
+	const char *title, *key;
+	bool share;
+} figure_rows[FIGURES] = {
+	[NODES] = {"NODES", "nodes"},
+	[PODS] = {"PODS", "pods"},
+	[WAITING] = {"WAITING", "waitingPods"},
+	[NOWHERE] = {"NOWHERE", "podsThatFitNowhere"},
+	[CPU_REQUESTED] = {"CPU-REQ%", "cpuRequested", true},
+	[MEM_REQUESTED] = {"MEM-REQ%", "memoryRequested", true},
+	[CPU_USED] = {"CPU-MEAN%", "cpuMean", true},
+	[MEM_USED] = {"WORKSET-MEAN%", "workingSetMean", true},
+	[DRAINED] = {"DRAIN", "drainNow"},
+	[UNNEEDED] = {"UNNEEDED", "unneeded"},
+	[WANTED_SLACK] = {"SLACK", "slackWanted"},
+	[PLACED_SLACK] = {"PLACED", "slackPlaced"},
+};
+
+/* The answer as a tree, which the caller frees; NULL with the reason. */
+static cJSON *ask(struct client *client, const char *path, struct error *reason)
+{
+	struct buf body = BUF_INIT;
+	cJSON *doc = NULL;
+
+	if (client_get(client, path, &body, reason) == 0)
+		doc = cJSON_ParseWithLength(body.data, body.len);
+	buf_fini(&body);
+	return doc;
+}
+
+static bool fits(struct client *client, const cJSON *pod)
+{
+	cJSON *request = cJSON_CreateObject(), *doc = NULL;
+	struct buf body = BUF_INIT;
+	struct error ignored;
+	char *text;
+	bool fits;
+
+	cJSON_AddItemReferenceToObject(request, "pod", (cJSON *)pod);
+	text = cJSON_PrintUnformatted(request);
+	if (client_post(client, "/v1/fit", text, strlen(text), &body, &ignored) == 0)
+		doc = cJSON_ParseWithLength(body.data, body.len);
+	fits = document_number(doc, "fits") > 0;
+	cJSON_Delete(doc);
+	buf_fini(&body);
+	free(text);
+	cJSON_Delete(request);
+	return fits;
+}
+
+/* Copies of a pod stand behind each other, and are asked about once. */
+static void count_waiting(struct client *client, const cJSON *snapshot, double of[FIGURES])
+{
+	const cJSON *spec = NULL;
+	bool found = true;
+
+	of[WAITING] = 0;
+	of[NOWHERE] = 0;
+	for (const cJSON *o = document_first(snapshot, "list.items"); o; o = o->next) {
+		const char *phase = document_text_or(o, "status.phase", "Pending");
+
+		if (!document_is(o, "kind", "Pod") || document_text(o, "spec.nodeName") ||
+		    strcmp(phase, "Pending") != 0)
+			continue;
+		if (!spec || !cJSON_Compare(spec, document_at(o, "spec"), true))
+			found = fits(client, o);
+		spec = document_at(o, "spec");
+		of[WAITING]++;
+		of[NOWHERE] += !found;
+	}
+}
+
+static double share(const cJSON *total, const char *part, const char *whole)
+{
+	return document_number(total, part) / document_number(total, whole);
+}
+
+/* What is not known is NaN. */
+static void take_figures(struct client *client, const cJSON *snapshot, double of[FIGURES])
+{
+	struct error ignored;
+	cJSON *nodes = ask(client, "/v1/nodes?limit=1", &ignored),
+	      *drain = ask(client, "/v1/drain", &ignored),
+	      *slack = ask(client, "/v1/slack", &ignored);
+	const cJSON *total = document_at(nodes, "total");
+
+	of[NODES] = document_number(total, "knownToApi");
+	of[PODS] = document_number(total, "pods");
+	of[CPU_REQUESTED] = share(total, "requests.cpuMillicores", "allocatable.cpuMillicores");
+	of[MEM_REQUESTED] = share(total, "requests.memoryBytes", "allocatable.memoryBytes");
+	of[CPU_USED] = share(total, "usage.cpuMillicores.windows.5m.mean",
+			     "measured.allocatable.cpuMillicores");
+	of[MEM_USED] = share(total, "usage.workingSetBytes.windows.5m.mean",
+			     "measured.allocatable.memoryBytes");
+	of[DRAINED] = document_number(drain, "verdicts.drain");
+	of[UNNEEDED] = document_number(drain, "verdicts.unneeded");
+	of[WANTED_SLACK] = document_number(slack, "total.wanted");
+	of[PLACED_SLACK] = document_number(slack, "total.placed");
+	count_waiting(client, snapshot, of);
+	cJSON_Delete(nodes);
+	cJSON_Delete(drain);
+	cJSON_Delete(slack);
+}
+
+static void add_figures(struct table *t, const char *name, size_t at, const double of[FIGURES])
+{
+	char text[32];
+
+	table_row(t, name);
+	table_key(t, -(double)at);
+	table_cell(t, PAINT_PLAIN, name);
+	for (int f = 0; f < FIGURES; f++) {
+		bool bad = f == NOWHERE && of[f] > 0;
+
+		if (isnan(of[f]))
+			snprintf(text, sizeof(text), "-");
+		else
+			snprintf(text, sizeof(text), figure_rows[f].share ? "%.0f%%" : "%.0f",
+				 figure_rows[f].share ? 100 * of[f] : of[f]);
+		table_cell(t, bad ? PAINT_BAD : PAINT_PLAIN, text);
+	}
+}
+
+static void write_figures(struct jsonw *w, const char *name, const double of[FIGURES])
+{
+	jsonw_object_open(w);
+	jsonw_key_string(w, "name", name);
+	for (int f = 0; f < FIGURES; f++)
+		if (!isnan(of[f]))
+			jsonw_key_fixed(w, figure_rows[f].key, of[f], figure_rows[f].share ? 4 : 0);
+	jsonw_object_close(w);
+}
+
+/* --- one scenario ----------------------------------------------------------------------------- */
+
+struct whatif_run {
+	struct cli *cli;
+	struct buf snapshot; /* of the cluster as it is; owned */
+	struct option_list command; /* borrowed words; none: figures */
+};
+
+struct variant {
+	const char *name; /* borrowed */
+	const struct cli_options *options; /* with the changes; borrowed; NULL: none */
+};
+
+static const struct variant now = {.name = "now"};
+
+/* What answers for that, and its Snapshot, the caller's. */
+static int open_changed(const struct whatif_run *run, const struct variant *v,
+			struct offline **files, cJSON **snapshot)
+{
+	struct error *reason = &run->cli->reason;
+	char *text;
+	int rc = 0;
+
+	*snapshot = cJSON_ParseWithLength(run->snapshot.data, run->snapshot.len);
+	if (!*snapshot)
+		return cli_fail(reason, CLI_ERROR,
+				"the answer is not JSON; is that an "
+				"evenkeel-aggregator?");
+	if (v->options)
+		rc = whatif_change(*snapshot, &v->options->changes, reason);
+	if (rc && v->options != run->cli->options)
+		error_prefix(reason, "%s", v->name);
+	text = rc ? NULL : cJSON_PrintUnformatted(*snapshot);
+	if (!rc)
+		rc = offline_open_text(files, v->name, text, strlen(text), reason);
+	free(text);
+	if (!rc)
+		return CLI_OK;
+	cJSON_Delete(*snapshot);
+	return CLI_USAGE;
+}
+
+/* Takes the word. */
+static void add_word(struct option_list *words, char *word)
+{
+	words->items = array_grow(words->items, words->count, sizeof(*words->items));
+	words->items[words->count++] = word;
+}
+
+/* What the command prints then. */
+static int run_command(const struct whatif_run *run, const struct variant *v, struct buf *out)
+{
+	struct option_list words = {0};
+	struct offline *files;
+	cJSON *snapshot;
+	int code = open_changed(run, v, &files, &snapshot);
+
+	if (code)
+		return code;
+	cJSON_Delete(snapshot);
+	for (size_t i = 0; i < run->command.count; i++)
+		add_word(&words, mem_strdup(run->command.items[i]));
+	if (run->cli->options->output == OUTPUT_JSON)
+		add_word(&words, mem_strdup("--output=json"));
+	for (size_t i = 0; v->options && i < v->options->settings.count; i++)
+		add_word(&words, mem_printf("--%s", v->options->settings.items[i]));
+	code = commands_run(files, &words, out, &run->cli->reason);
+	option_list_free(&words);
+	return code == CLI_USAGE && !out->len ? CLI_USAGE : CLI_OK;
+}
+
+static int find_figures(const struct whatif_run *run, const struct variant *v, double of[FIGURES])
+{
+	struct offline *files;
+	struct client *client;
+	cJSON *snapshot;
+	int code = open_changed(run, v, &files, &snapshot);
+
+	if (code)
+		return code;
+	client = client_new_offline(files);
+	take_figures(client, snapshot, of);
+	client_free(client);
+	cJSON_Delete(snapshot);
+	return CLI_OK;
+}
+
+/* --- scenarios -------------------------------------------------------------------------------- */
+
+struct scenario {
+	const char *name; /* borrowed */
+	struct cli_options options; /* the changes alone; owned */
+};
+
+struct scenarios {
+	cJSON *file; /* owned */
+	struct scenario *of; /* owned */
+	size_t count;
+};
+
+static const struct option_program changes_program = {.name = "evenkeel whatif", .specs = specs};
+
+static void scenarios_fini(struct scenarios *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		options_free(&changes_program, &s->of[i].options);
+	free(s->of);
+	cJSON_Delete(s->file);
+}
+
+/* Members of a scenario are options with a text or a list of texts. */
+static int read_scenario(const cJSON *item, struct scenario *s, struct error *reason)
+{
+	struct option_list words = {0};
+	const cJSON *member, *text;
+	int rc = 0;
+
+	s->name = document_text(item, "name");
+	if (!s->name) {
+		error_set(reason, "each scenario must have a name");
+		return -EINVAL;
+	}
+	add_word(&words, mem_strdup(changes_program.name));
+	cJSON_ArrayForEach (member, item) {
+		bool list = cJSON_IsArray(member);
+
+		if (strcmp(member->string, "name") == 0 || rc)
+			continue;
+		for (text = list ? member->child : member; text && !rc;
+		     text = list ? text->next : NULL) {
+			if (cJSON_IsString(text))
+				add_word(&words,
+					 mem_printf("--%s=%s", member->string, text->valuestring));
+			else
+				rc = -EINVAL;
+		}
+		if (rc)
+			error_set(reason, "%s: %s must be a text or a list of texts", s->name,
+				  member->string);
+	}
+	if (!rc) {
+		rc = options_parse(&changes_program, &s->options, (int)words.count, words.items,
+				   NULL, reason);
+		if (rc)
+			error_prefix(reason, "%s", s->name);
+	}
+	option_list_free(&words);
+	return rc;
+}
+
+static int read_scenarios(const char *path, struct scenarios *s, struct error *reason)
+{
+	const struct yaml_json_limits limits = {DEPTH_MOST, FILE_MOST};
+	struct buf text = BUF_INIT, json = BUF_INIT;
+	size_t documents;
+	int rc = file_read(path, FILE_MOST, &text, reason);
+
+	if (!rc)
+		rc = yaml_json_convert(file_name(path), text.data ? text.data : "", text.len,
+				       &limits, &json, &documents, reason);
+	if (!rc) {
+		s->file = documents == 1 ? cJSON_ParseWithLength(json.data, json.len) : NULL;
+		if (!cJSON_IsArray(s->file)) {
+			error_set(reason, "%s: must be one list of scenarios", file_name(path));
+			rc = -EINVAL;
+		}
+	}
+	for (const cJSON *item = document_first(s->file, ""); item && !rc; item = item->next) {
+		struct scenario one = {0};
+
+		rc = read_scenario(item, &one, reason);
+		if (rc) {
+			error_prefix(reason, "%s", file_name(path));
+			continue;
+		}
+		s->of = array_grow(s->of, s->count, sizeof(*s->of));
+		s->of[s->count++] = one;
+	}
+	buf_fini(&text);
+	buf_fini(&json);
+	return rc;
+}
+
+/* The changes of the command line, then the scenarios. */
+static struct variant *list_variants(struct cli *cli, const struct scenarios *s, size_t *count)
+{
+	struct variant *of = mem_zalloc(s->count + 1, sizeof(*of));
+	const struct whatif_changes *c = &cli->options->changes;
+	bool own = c->apply.count || c->remove.count || c->add.count || c->cordon.count ||
+		   c->taint.count || c->resize.count || c->scale.count ||
+		   cli->options->settings.count;
+
+	*count = 0;
+	if (own)
+		of[(*count)++] = (struct variant){"changed", cli->options};
+	for (size_t i = 0; i < s->count; i++)
+		of[(*count)++] = (struct variant){s->of[i].name, &s->of[i].options};
+	return of;
+}
+
+/* --- answers ---------------------------------------------------------------------------------- */
+
+static int show_figures(const struct whatif_run *run, const struct variant *of, size_t count)
+{
+	struct cli *cli = run->cli;
+	struct table *t = table_new();
+	struct buf json = BUF_INIT;
+	double figures[FIGURES];
+	struct jsonw w;
+	int code = CLI_OK;
+
+	jsonw_init(&w, &json);
+	jsonw_object_open(&w);
+	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
+	jsonw_key_string(&w, "kind", "WhatIfList");
+	jsonw_key_array(&w, "items");
+	table_column(t, "SCENARIO", FORM_NAME);
+	for (int f = 0; f < FIGURES; f++)
+		table_column(t, figure_rows[f].title, FORM_RIGHT);
+	for (size_t i = 0; i <= count && !code; i++) {
+		const struct variant *v = i ? &of[i - 1] : &now;
+
+		code = find_figures(run, v, figures);
+		if (code)
+			continue;
+		add_figures(t, v->name, i, figures);
+		write_figures(&w, v->name, figures);
+	}
+	jsonw_array_close(&w);
+	jsonw_object_close(&w);
+	if (!code && cli->options->output == OUTPUT_JSON)
+		buf_printf(&cli->out, "%s\n", json.data);
+	else if (!code)
+		columns_print(cli, t, "scenario");
+	table_free(t);
+	buf_fini(&json);
+	return code;
+}
+
+/* {"apiVersion","kind":"WhatIf","before":{..},"after":[{"name","answer":{..}}]} */
+static cJSON *start_document(const char *before)
+{
+	cJSON *doc = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(doc, "apiVersion", "evenkeel.io/v1");
+	cJSON_AddStringToObject(doc, "kind", "WhatIf");
+	cJSON_AddItemToObject(doc, "before", cJSON_Parse(before));
+	cJSON_AddArrayToObject(doc, "after");
+	return doc;
+}
+
+static void add_answer(cJSON *doc, const char *name, const char *answer)
+{
+	cJSON *item = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(item, "name", name);
+	cJSON_AddItemToObject(item, "answer", cJSON_Parse(answer));
+	cJSON_AddItemToArray(cJSON_GetObjectItem(doc, "after"), item);
+}
+
+static int show_answers(const struct whatif_run *run, const struct variant *of, size_t count)
+{
+	struct cli *cli = run->cli;
+	struct buf before = BUF_INIT;
+	int code = run_command(run, &now, &before);
+	cJSON *doc = cli->options->output == OUTPUT_JSON ? start_document(before.data) : NULL;
+
+	for (size_t i = 0; i < count && !code; i++) {
+		struct buf was = BUF_INIT, after = BUF_INIT;
+
+		code = run_command(run, &of[i], &after);
+		if (!code && doc) {
+			add_answer(doc, of[i].name, after.data);
+		} else if (!code) {
+			if (count > 1)
+				lines_print(cli, "%s%s:", i ? "\n" : "", of[i].name);
+			buf_add(&was, before.data, before.len);
+			show_difference(cli, &was, &after);
+		}
+		buf_fini(&was);
+		buf_fini(&after);
+	}
+	if (!code && doc) {
+		char *text = cJSON_PrintUnformatted(doc);
+
+		buf_printf(&cli->out, "%s\n", text);
+		free(text);
+	}
+	cJSON_Delete(doc);
+	buf_fini(&before);
+	return code;
+}
+
+static int run(struct cli *cli)
+{
+	struct whatif_run run = {
+		.cli = cli,
+		.command = {(char **)cli->operands, cli->operand_count},
+	};
+	struct scenarios scenarios = {0};
+	struct variant *of = NULL;
+	size_t count;
+	int code = CLI_USAGE, rc;
+
+	if (cli->options->scenarios &&
+	    read_scenarios(cli->options->scenarios, &scenarios, &cli->reason))
+		goto out;
+	of = list_variants(cli, &scenarios, &count);
+	if (!count) {
+		cli_fail(&cli->reason, CLI_USAGE, "name a change; --help lists them");
+		goto out;
+	}
+	rc = client_get(cli->client, "/v1/snapshot", &run.snapshot, &cli->reason);
+	if (rc)
+		code = client_exit(rc);
+	else
+		code = (run.command.count ? show_answers : show_figures)(&run, of, count);
+out:
+	free(of);
+	scenarios_fini(&scenarios);
+	buf_fini(&run.snapshot);
+	return code;
+}
+
+const struct command command_whatif = {
+	.name = "whatif",
+	.usage = "[-- COMMAND ..]",
+	.summary = "Show what a change of the cluster would do",
+	.details =
+		"The change is made in a copy; the cluster stays as it is. COMMAND is any command "
+		"that shows something of the cluster, with its options: it runs before and after, "
+		"and the lines that differ are shown, - before, + after. Without COMMAND figures "
+		"are shown: nodes, pods on them, pods that wait for a node and those that no node "
+		"takes, what is requested and used of the allocatable, nodes to drain now and "
+		"unneeded ones, and slack. Pods of a removed node and new pods of a workload "
+		"wait; nothing is scheduled.",
+	.examples = {{"evenkeel whatif --remove node-7", "What the loss of a node would mean."},
+		     {"evenkeel whatif --add '3x node-7' -- drain",
+		      "Which verdicts three more nodes would change."},
+		     {"evenkeel whatif --resize shop/web=cpu:200m -- nodes",
+		      "How full the nodes would be with smaller requests."},
+		     {"evenkeel whatif --set cap-cpu=0.7 -- drain",
+		      "The plan with a lower cap on real use."},
+		     {"evenkeel whatif --scenarios plans.yaml",
+		      "Several changes beside each other."}},
+	.terms = {"wave", "slack"},
+	.specs = specs,
+	.run = run,
+};

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Changes of a cluster that are only thought of: made in a Snapshot (aggregator/api/snapshot.h). */
+#ifndef EVENKEEL_AGGREGATOR_CLI_WHATIF_H
+#define EVENKEEL_AGGREGATOR_CLI_WHATIF_H
+
+#include <cjson/cJSON.h>
+
+#include "shared/error.h"
+#include "shared/options.h"
+
+/* Each is the list of an option of evenkeel whatif, whose help says what its texts are. */
+struct whatif_changes {
+	struct option_list apply, remove, add, cordon, taint, resize, scale;
+};
+
+/*
+ * Makes them in the order of the members, and of each list. Names that have to be made up are
+ * "whatif-1" and so on. -EINVAL with the reason, which names the option and its text.
+ */
+int whatif_change(cJSON *snapshot, const struct whatif_changes *changes, struct error *error);
+
+#endif

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each change of evenkeel whatif does to a Snapshot, and which it refuses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "aggregator/cli/whatif.h"
+#include "shared/buf.h"
+#include "shared/document.h"
+#include "shared/mem.h"
+#include "tests/process.h"
+
+#define POD(name, uid, owner, kind, made, ready)                                                   \
+	"{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"" name                   \
+	"\",\"namespace\":\"shop\",\"uid\":\"" uid                                                 \
+	"\",\"labels\":{\"app\":\"web\"},\"creationTimestamp\":\"2026-01-0" made                   \
+	"T00:00:00Z\",\"ownerReferences\":[{\"controller\":true,\"kind\":\"" kind                  \
+	"\",\"name\":\"" owner                                                                     \
+	"\"}]},\"spec\":{\"nodeName\":\"a\",\"containers\":[{\"name\":\"c\",\"resources\":{"       \
+	"\"requests\":{\"cpu\":\"1\"},\"limits\":{\"cpu\":\"2\"}}}]},\"status\":{\"phase\":"       \
+	"\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"" ready "\"}]}}"
+
+#define USE(mean, value)                                                                           \
+	"\"usage\":{\"cpuMillicores\":{\"value\":" value "},\"windows\":{\"5m\":{\"cpuMillicores"  \
+	"\":{\"samples\":9,\"mean\":" mean ",\"stddev\":10,\"max\":" value "}}}}"
+
+static const char snapshot[] =
+	"{\"sources\":[{\"kind\":\"ElasticQuota\",\"state\":\"none\",\"message\":\"none\"}],"
+	"\"list\":{\"items\":["
+	"{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"a\",\"labels\":{"
+	"\"zone\":\"z\"},\"annotations\":{\"x\":\"y\"}},\"spec\":{\"unschedulable\":true,"
+	"\"taints\":[{\"key\":\"old\",\"effect\":\"NoSchedule\"}]}},"
+	"{\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\",\"metadata\":{\"name\":\"web-5d\","
+	"\"namespace\":\"shop\"},\"spec\":{\"replicas\":2}},"
+	"{\"apiVersion\":\"policy/v1\",\"kind\":\"PodDisruptionBudget\",\"metadata\":{\"name\":"
+	"\"b\",\"namespace\":\"shop\"},\"spec\":{\"minAvailable\":\"50%\",\"selector\":{"
+	"\"matchLabels\":{\"app\":\"web\"}}},\"status\":{\"expectedPods\":6,\"currentHealthy\":5,"
+	"\"desiredHealthy\":3,\"disruptionsAllowed\":2}}," POD("web-5d-1", "u1", "web-5d", "ReplicaSet", "1", "True") "," POD(
+		"web-5d-2", "u2", "web-5d", "ReplicaSet", "2",
+		"True") "," POD("db-9", "u3", "db", "StatefulSet", "9",
+				"True") "," POD("db-10", "u4", "db", "StatefulSet", "1",
+						"False") "," POD("log", "u5", "log", "DaemonSet",
+								 "1",
+								 "True") "," POD("job-1", "u6",
+										 "job", "Job", "1",
+										 "True") "]},"
+											 "\"usage\""
+											 ":{"
+											 "\"nodes\""
+											 ":[{"
+											 "\"name\":"
+											 "\"a\""
+											 "," USE("5"
+												 "0"
+												 "0",
+												 "6"
+												 "0"
+												 "0") "}],\"pods\":["
+												      "{\"node\":\"a\",\"uid\":\"u2\"," USE(
+													      "200",
+													      "250") "},"
+														     "{\"node\":\"a\",\"uid\":\"u5\"," USE(
+															     "50",
+															     "60") "}]}}";
+
+static char *folder;
+
+static int make_folder(void **state)
+{
+	(void)state;
+	folder = folder_make();
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	folder_remove(folder);
+	return 0;
+}
+
+static struct option_list *list_of(struct whatif_changes *c, const char *option)
+{
+	const struct {
+		const char *name;
+		struct option_list *list;
+	} lists[] = {
+		{"apply", &c->apply},	{"remove", &c->remove}, {"add", &c->add},
+		{"cordon", &c->cordon}, {"taint", &c->taint},	{"resize", &c->resize},
+		{"scale", &c->scale},
+	};
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+		if (strcmp(lists[i].name, option) == 0)
+			return lists[i].list;
+	fail_msg("there is no option %s", option);
+	return NULL;
+}
+
+/* "$" in a text is a file with those objects. The tree is the caller's. */
+static cJSON *change(const char *option, const char *text, const char *file, int expected,
+		     struct error *why)
+{
+	cJSON *doc = cJSON_Parse(snapshot);
+	struct whatif_changes changes = {0};
+	char *path = mem_printf("%s/objects.yaml", folder), *texts[] = {(char *)text};
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(doc);
+	assert_true(f && fputs(file ? file : "", f) >= 0 && fclose(f) == 0);
+	if (strcmp(text, "$") == 0)
+		texts[0] = path;
+	*list_of(&changes, option) = (struct option_list){texts, 1};
+	why->text[0] = '\0';
+	if (whatif_change(doc, &changes, why) != expected)
+		fail_msg("--%s %s: \"%s\"", option, text, why->text);
+	free(path);
+	return doc;
+}
+
+/*
+ * What is looked at: of the object "KIND NAME" the member as JSON, "" for one that is not there;
+ * with the kind "use" that of the measurements of the node or of the pod with that uid; "count KIND"
+ * is how many there are.
+ */
+static void check_member(const cJSON *doc, const char *object, const char *member,
+			 const char *expected)
+{
+	char kind[32] = "", name[32] = "";
+	const cJSON *found = NULL, *value;
+	char *text = NULL;
+	int count = 0;
+
+	sscanf(object, "%31s %31s", kind, name);
+	for (const cJSON *o = document_first(doc, "list.items"); o; o = o->next) {
+		if (document_is(o, "kind", kind) && document_is(o, "metadata.name", name))
+			found = o;
+		count += strcmp(kind, "count") == 0 && document_is(o, "kind", name);
+	}
+	if (strcmp(kind, "use") == 0)
+		found = document_find(doc, "usage.nodes", "name", name);
+	if (strcmp(kind, "use") == 0 && !found)
+		found = document_find(doc, "usage.pods", "uid", name);
+	value = *member ? document_at(found, member) : found;
+	if (strcmp(kind, "count") == 0)
+		text = mem_printf("%d", count);
+	else
+		text = value ? cJSON_PrintUnformatted(value) : mem_strdup("");
+	if (strcmp(text, expected) != 0)
+		fail_msg("%s, %s: %s in place of %s", object, member, text, expected);
+	free(text);
+}
+
+static void test_changes(void **state)
+{
+	static const struct {
+		const char *option, *text, *file, *object, *member, *expected;
+	} rows[] = {
+		/* Pods of a removed node wait, but for those that nobody makes anew elsewhere. */
+		{"remove", "a", NULL, "Node a", "", ""},
+		{"remove", "a", NULL, "Pod web-5d-2", "spec.nodeName", ""},
+		{"remove", "a", NULL, "Pod web-5d-2", "status", "{\"phase\":\"Pending\"}"},
+		{"remove", "a", NULL, "Pod log", "", ""},
+		{"remove", "a", NULL, "use a", "", ""},
+		{"remove", "a", NULL, "use u2", "", ""},
+		{"remove", "a", NULL, "PodDisruptionBudget b", "status.currentHealthy", "0"},
+		{"remove", "a", NULL, "PodDisruptionBudget b", "status.expectedPods", "5"},
+		{"remove", "a", NULL, "PodDisruptionBudget b", "status.desiredHealthy", "3"},
+		{"remove", "a", NULL, "PodDisruptionBudget b", "status.disruptionsAllowed", "0"},
+		/* A copy has nothing of the one node alone, and uses what its daemons use. */
+		{"add", "2x a", NULL, "count Node", "", "3"},
+		{"add", "2xa", NULL, "count Pod", "", "8"},
+		{"add", "a", NULL, "count Node", "", "2"},
+		{"add", "a", NULL, "Node whatif-1", "metadata.annotations", ""},
+		{"add", "a", NULL, "Node whatif-1", "spec.unschedulable", ""},
+		{"add", "a", NULL, "Node whatif-1", "metadata.labels",
+		 "{\"zone\":\"z\",\"kubernetes.io/hostname\":\"whatif-1\"}"},
+		{"add", "a", NULL, "Pod whatif-1", "spec.nodeName", "\"whatif-1\""},
+		{"add", "a", NULL, "use whatif-1", "usage.cpuMillicores.value", "60"},
+		{"add", "a", NULL, "use whatif-1", "usage.windows.5m.cpuMillicores",
+		 "{\"samples\":9,\"mean\":50,\"stddev\":0,\"max\":50}"},
+		{"add", "3x cpu=8,memory=32Gi", NULL, "count Node", "", "4"},
+		{"add", "cpu=8,memory=32Gi", NULL, "Node whatif-1", "status.allocatable",
+		 "{\"pods\":\"110\",\"cpu\":\"8\",\"memory\":\"32Gi\"}"},
+		{"add", "cpu=8,memory=32Gi", NULL, "use whatif-1", "usage.cpuMillicores.value",
+		 "0"},
+		/* Taints. */
+		{"cordon", "a", NULL, "Node a", "spec.unschedulable", "true"},
+		{"taint", "a:k=v:NoSchedule", NULL, "Node a", "spec.taints",
+		 "[{\"key\":\"old\",\"effect\":\"NoSchedule\"},"
+		 "{\"key\":\"k\",\"value\":\"v\",\"effect\":\"NoSchedule\"}]"},
+		{"taint", "a:old:PreferNoSchedule", NULL, "Node a", "spec.taints",
+		 "[{\"key\":\"old\",\"effect\":\"NoSchedule\"},"
+		 "{\"key\":\"old\",\"effect\":\"PreferNoSchedule\"}]"},
+		{"taint", "a:old=v:NoSchedule", NULL, "Node a", "spec.taints",
+		 "[{\"key\":\"old\",\"value\":\"v\",\"effect\":\"NoSchedule\"}]"},
+		{"taint", "a:old-", NULL, "Node a", "spec.taints", "[]"},
+		{"taint", "a:old:NoSchedule-", NULL, "Node a", "spec.taints", "[]"},
+		/* The newest of a ReplicaSet goes first, of a StatefulSet the last. */
+		{"scale", "shop/web=1", NULL, "Pod web-5d-1", "spec.nodeName", "\"a\""},
+		{"scale", "shop/web=1", NULL, "Pod web-5d-2", "", ""},
+		{"scale", "shop/web=1", NULL, "ReplicaSet web-5d", "spec.replicas", "1"},
+		{"scale", "shop/web=1", NULL, "use a", "usage.windows.5m.cpuMillicores",
+		 "{\"samples\":9,\"mean\":300,\"stddev\":10,\"max\":400}"},
+		{"scale", "shop/web=1", NULL, "use a", "usage.cpuMillicores.value", "350"},
+		{"scale", "shop/web=1", NULL, "PodDisruptionBudget b", "status.disruptionsAllowed",
+		 "1"},
+		{"scale", "shop/db=1", NULL, "Pod db-10", "", ""},
+		{"scale", "shop/db=1", NULL, "Pod db-9", "spec.nodeName", "\"a\""},
+		{"scale", "shop/job=0", NULL, "Pod job-1", "", ""},
+		{"scale", "shop/web-5d=4", NULL, "count Pod", "", "8"},
+		{"scale", "shop/web=4", NULL, "Pod whatif-2", "spec.nodeName", ""},
+		{"scale", "shop/web=4", NULL, "PodDisruptionBudget b", "status.desiredHealthy",
+		 "4"},
+		/* Requests. */
+		{"resize", "shop/web=cpu:200m,memory:1Gi", NULL, "Pod web-5d-2", "spec.containers",
+		 "[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"200m\",\"memory\":"
+		 "\"1Gi\"},\"limits\":{\"cpu\":\"2\"}}}]"},
+		{"resize", "shop/web=c/cpu:2", NULL, "Pod web-5d-1", "spec.containers",
+		 "[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"2\"},\"limits\":{"
+		 "\"cpu\":\"2\"}}}]"},
+		/* Objects: new ones, those that replace others, and what makes pods. */
+		{"apply", "$",
+		 "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: ElasticQuota, metadata: {name: "
+		 "q}}",
+		 "ElasticQuota q", "metadata.namespace", "\"default\""},
+		{"apply", "$",
+		 "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Node, metadata: "
+		 "{name: a}, spec: {x: 1}}]}",
+		 "Node a", "spec", "{\"x\":1}"},
+		{"apply", "$",
+		 "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: b, "
+		 "namespace: shop}, spec: {maxUnavailable: 1, selector: {}}, status: "
+		 "{currentHealthy: 77}}",
+		 "PodDisruptionBudget b", "status",
+		 "{\"expectedPods\":6,\"currentHealthy\":5,\"desiredHealthy\":5,"
+		 "\"disruptionsAllowed\":0}"},
+		{"apply", "$",
+		 "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, "
+		 "spec: {replicas: 3, template: {metadata: {labels: {app: web}}, spec: "
+		 "{containers: [{name: c}]}}}}",
+		 "count Pod", "", "7"},
+		{"apply", "$",
+		 "{apiVersion: batch/v1, kind: Job, metadata: {name: new}, spec: {template: {spec: "
+		 "{containers: [{name: c}]}}}}",
+		 "Pod whatif-1", "metadata.namespace", "\"default\""},
+	};
+	struct error why;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		cJSON *doc = change(rows[i].option, rows[i].text, rows[i].file, 0, &why);
+
+		check_member(doc, rows[i].object, rows[i].member, rows[i].expected);
+		cJSON_Delete(doc);
+	}
+}
+
+/* A kind that was not followed is, once there is an object of it. */
+static void test_sources(void **state)
+{
+	struct error why;
+	cJSON *doc = change(
+		"apply", "$",
+		"{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: ElasticQuota, metadata: {name: "
+		"q}}",
+		0, &why);
+	char *text = cJSON_PrintUnformatted(document_at(doc, "sources"));
+
+	(void)state;
+	assert_string_equal(text, "[{\"kind\":\"ElasticQuota\",\"state\":\"snapshot\","
+				  "\"apiVersion\":\"scheduling.x-k8s.io/v1alpha1\"}]");
+	free(text);
+	cJSON_Delete(doc);
+}
+
+static void test_refusals(void **state)
+{
+	static const struct {
+		const char *option, *text, *file, *says;
+	} rows[] = {
+		{"remove", "b", NULL, "--remove b: there is no node \"b\""},
+		{"cordon", "", NULL, "--cordon : there is no node \"\""},
+		{"add", "0x a", NULL, "must be 1 to 1000 nodes"},
+		{"add", "1001x a", NULL, "must be 1 to 1000 nodes"},
+		{"add", "2x b", NULL, "must be a node's name, or a shape"},
+		{"add", "cpu=8", NULL, "must be a node's name, or a shape"},
+		{"add", "cpu=8,memory=x", NULL, "must be a node's name, or a shape"},
+		{"add", "cpu=8,=1,memory=1", NULL, "must be a node's name, or a shape"},
+		{"taint", "a", NULL, "must be NODE:KEY[=VALUE]:EFFECT"},
+		{"taint", "a:", NULL, "must be NODE:KEY[=VALUE]:EFFECT"},
+		{"taint", "a:k", NULL, "must end in NoSchedule, PreferNoSchedule or NoExecute"},
+		{"taint", "a:k:Never", NULL, "must end in NoSchedule"},
+		{"taint", "a:k-", NULL, "there is no such taint"},
+		{"taint", "a:old:NoExecute-", NULL, "there is no such taint"},
+		{"taint", "b:k:NoSchedule", NULL, "there is no node \"b\""},
+		{"scale", "shop/web", NULL, "must be NAMESPACE/WORKLOAD=.."},
+		{"scale", "/web=1", NULL, "must be NAMESPACE/WORKLOAD=.."},
+		{"scale", "shop/=1", NULL, "must be NAMESPACE/WORKLOAD=.."},
+		{"scale", "web=1", NULL, "must be NAMESPACE/WORKLOAD=.."},
+		{"scale", "web=1/2", NULL, "must be NAMESPACE/WORKLOAD=.."},
+		{"scale", "shop/we=1", NULL, "there is no pod of a workload \"we\""},
+		{"scale", "mail/web=1", NULL, "in the namespace \"mail\""},
+		{"scale", "shop/web=-1", NULL, "must end in a number of replicas, at most 10000"},
+		{"scale", "shop/web=1x", NULL, "must end in a number of replicas"},
+		{"scale", "shop/web=10001", NULL, "must end in a number of replicas"},
+		{"resize", "shop/web=", NULL, "must end in RESOURCE:AMOUNT"},
+		{"resize", "shop/web=cpu", NULL, "\"cpu\" must be RESOURCE:AMOUNT"},
+		{"resize", "shop/web=:1", NULL, "\":1\" must be RESOURCE:AMOUNT"},
+		{"resize", "shop/web=cpu:x", NULL, "\"x\" is no amount"},
+		{"resize", "shop/web=cpu:-1", NULL, "\"-1\" is no amount"},
+		{"resize", "shop/web=cpu:2001m", NULL, "cpu of \"c\" is above its limit of 2"},
+		{"resize", "shop/web=d/cpu:1", NULL, "there is no container \"d\" in web-5d-1"},
+		{"apply", "/nonexistent", NULL, "/nonexistent"},
+		{"apply", "$", "{a: 1}", "must have apiVersion, kind and metadata.name"},
+		{"apply", "$", "{a: ]", "objects.yaml:1"},
+		{"apply", "$", "{apiVersion: v1, kind: Service, metadata: {name: s}}",
+		 "Service s: no answer depends on this kind"},
+		{"apply", "$",
+		 "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: "
+		 "10001, template: {spec: {containers: [{name: c}]}}}}",
+		 "web: replicas must be at most 10000"},
+	};
+	struct error why;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		cJSON_Delete(change(rows[i].option, rows[i].text, rows[i].file, -EINVAL, &why));
+		if (!strstr(why.text, rows[i].says))
+			fail_msg("--%s %s: \"%s\" in place of \"%s\"", rows[i].option, rows[i].text,
+				 why.text, rows[i].says);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_sources),
+		cmocka_unit_test(test_refusals),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
