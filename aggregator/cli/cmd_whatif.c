@@ -644,7 +644,7 @@ const struct command command_whatif = {
 		      "The plan with a lower cap on real use."},
 		     {"evenkeel whatif --scenarios plans.yaml",
 		      "Several changes beside each other."}},
-	.terms = {"wave", "slack"},
+	.terms = {"CPU-MEAN%", "placeholder", "unneeded", "wave"},
 	.specs = specs,
 	.run = run,
 };

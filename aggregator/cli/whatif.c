@@ -117,11 +117,19 @@ static cJSON *find_node(const struct whatif *w, const char *name)
 	return node;
 }
 
-static void give_name(cJSON *object, unsigned int *made)
+/* One that no such object has; it stands for the uid, too. */
+static void give_name(const struct whatif *w, cJSON *object, unsigned int *made)
 {
-	char *name = mem_printf("whatif-%u", ++*made);
+	const char *kind = document_text_or(object, "kind", ""),
+		   *namespace = document_text_or(object, "metadata.namespace", "");
 	cJSON *metadata = object_in(object, "metadata");
+	char *name;
 
+	name = mem_printf("whatif-%u", ++*made);
+	while (find(w, kind, namespace, name)) {
+		free(name);
+		name = mem_printf("whatif-%u", ++*made);
+	}
 	set_text(metadata, "name", name);
 	set_text(metadata, "uid", name);
 	free(name);
@@ -364,7 +372,7 @@ static int scale(struct whatif *w)
 		for (size_t i = of.count; i < replicas; i++) {
 			cJSON *copy = cJSON_Duplicate(of.pods[0], true);
 
-			give_name(copy, &w->pods_made);
+			give_name(w, copy, &w->pods_made);
 			let_wait(copy);
 			add(w, copy);
 		}
@@ -559,7 +567,7 @@ static void add_daemon_pods(struct whatif *w, const char *node, const char *mode
 		    !document_is(item, "spec.nodeName", model))
 			continue;
 		pod = cJSON_Duplicate(item, true);
-		give_name(pod, &w->pods_made);
+		give_name(w, pod, &w->pods_made);
 		set_text(object_in(pod, "spec"), "nodeName", node);
 		copy_use(w, item, pod);
 		add(w, pod);
@@ -570,7 +578,7 @@ static void add_one_node(struct whatif *w, cJSON *node, const char *model)
 {
 	const char *name;
 
-	give_name(node, &w->nodes_made);
+	give_name(w, node, &w->nodes_made);
 	name = document_text(node, "metadata.name");
 	set_text(object_in(object_in(node, "metadata"), "labels"), "kubernetes.io/hostname", name);
 	add_use(w, name, model);
@@ -716,7 +724,7 @@ static int apply_workload(struct whatif *w, const cJSON *object)
 	for (double i = 0; i < replicas; i++) {
 		cJSON *copy = cJSON_Duplicate(pod, true);
 
-		give_name(copy, &w->pods_made);
+		give_name(w, copy, &w->pods_made);
 		add(w, copy);
 	}
 	cJSON_Delete(pod);
