@@ -314,6 +314,17 @@ struct variant {
 
 static const struct variant now = {.name = "now"};
 
+/* Nodes that could not be drained lately are tried anew, before and after. */
+static void forget_failures(cJSON *snapshot)
+{
+	cJSON *drain = (cJSON *)document_at(snapshot, "state.drain");
+
+	if (!drain)
+		return;
+	cJSON_DeleteItemFromObjectCaseSensitive(drain, "unremovable");
+	cJSON_AddArrayToObject(drain, "unremovable");
+}
+
 /* What answers for that, and its Snapshot, the caller's. */
 static int open_changed(const struct whatif_run *run, const struct variant *v,
 			struct offline **files, cJSON **snapshot)
@@ -327,6 +338,7 @@ static int open_changed(const struct whatif_run *run, const struct variant *v,
 		return cli_fail(reason, CLI_ERROR,
 				"the answer is not JSON; is that an "
 				"evenkeel-aggregator?");
+	forget_failures(*snapshot);
 	if (v->options)
 		rc = whatif_change(*snapshot, &v->options->changes, reason);
 	if (rc && v->options != run->cli->options)

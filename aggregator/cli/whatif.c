@@ -6,14 +6,14 @@
  *                        those that have ended are gone; the others wait for a node, in the stead of
  *                        those that their controllers would make
  *   on an added node     those of the DaemonSets of its model run on it, too
- *   of a scaled workload new ones are copies that wait; those that wait go first, then the last of a
- *                        StatefulSet, and the newest of others
+ *   of a scaled workload new ones are copies that wait; the last of a StatefulSet go first, and of
+ *                        others those that wait, then the newest
  *   of an applied one    all are new, and wait
  *
  * The use of a pod that goes is taken from its node's: means and newest values, and the rest of a
  * window by as much as its mean; deviations stay. An added node uses what the pods of DaemonSets use
  * on its model. A pod that waits has no use of its own, so that what its workload used counts. The
- * status of PodDisruptionBudgets follows, by the rules of their controller.
+ * status of PodDisruptionBudgets and of what makes pods follows, by the rules of their controllers.
  */
 #include "aggregator/cli/whatif.h"
 
@@ -36,10 +36,15 @@
 
 enum { FILE_MOST = 64 << 20, DEPTH_MOST = 64, REPLICAS_MOST = 10000, NODES_MOST = 1000 };
 
+struct counter;
+
 struct whatif {
 	cJSON *items; /* objects */
 	cJSON *nodes, *pods; /* measurements; NULL: none */
 	cJSON *sources; /* NULL: none */
+	const char *time; /* when pods are made */
+	struct counter *counters; /* owned */
+	size_t counter_count;
 	unsigned int nodes_made, pods_made; /* names so far */
 	/* of the change at hand */
 	const char *option, *text;
@@ -135,6 +140,136 @@ static void give_name(const struct whatif *w, cJSON *object, unsigned int *made)
 	free(name);
 }
 
+static bool has_ended(const cJSON *pod)
+{
+	return document_is(pod, "status.phase", "Succeeded") ||
+	       document_is(pod, "status.phase", "Failed");
+}
+
+/* --- what counts pods: PodDisruptionBudgets, and what makes pods ------------------------------- */
+
+/* Whose status follows the pods that come and go. */
+struct counter {
+	cJSON *object; /* borrowed; NULL: it has gone */
+	const char *namespace, *kind, *name; /* borrowed of it */
+	struct selector *selector; /* of a budget that can be read; owned */
+	bool budget, fresh; /* fresh: it came with a change */
+	double pods, ready; /* more than before */
+};
+
+static void add_counter(struct whatif *w, cJSON *object, bool fresh)
+{
+	struct counter c = {
+		.object = object,
+		.namespace = document_text_or(object, "metadata.namespace", ""),
+		.kind = document_text_or(object, "kind", ""),
+		.name = document_text_or(object, "metadata.name", ""),
+		.budget = document_is(object, "kind", "PodDisruptionBudget"),
+		.fresh = fresh,
+	};
+	struct error ignored;
+
+	if (!c.budget && isnan(document_number(object, "spec.replicas")))
+		return;
+	if (c.budget && selector_read(document_at(object, "spec.selector"), &c.selector, &ignored))
+		c.selector = NULL;
+	w->counters = array_grow(w->counters, w->counter_count, sizeof(*w->counters));
+	w->counters[w->counter_count++] = c;
+}
+
+static bool is_counted(const struct counter *c, const cJSON *pod)
+{
+	const cJSON *of = document_controller(pod);
+	struct labels labels;
+	struct error ignored;
+	bool selected;
+
+	if (!c->object || !document_is(pod, "metadata.namespace", c->namespace) || has_ended(pod))
+		return false;
+	if (!c->budget)
+		return document_is(of, "kind", c->kind) && document_is(of, "name", c->name);
+	if (!c->selector || labels_read(document_at(pod, "metadata.labels"), &labels, &ignored))
+		return false;
+	selected = selector_matches(c->selector, &labels);
+	labels_fini(&labels);
+	return selected;
+}
+
+/* by: 1 for a pod that comes, -1 for one that goes. */
+static void count_pod(struct counter *c, const cJSON *pod, double by)
+{
+	if (!is_counted(c, pod))
+		return;
+	c->pods += by;
+	c->ready += document_has_condition(pod, "Ready") ? by : 0;
+}
+
+static void count(struct whatif *w, const cJSON *pod, double by)
+{
+	for (size_t i = 0; i < w->counter_count; i++)
+		count_pod(&w->counters[i], pod, by);
+}
+
+/* 3, or "25%" of the whole, rounded up; NaN where there is none. */
+static double amount_of(const cJSON *spec, const char *key, double whole)
+{
+	const char *percent = document_text(spec, key);
+
+	return percent ? ceil(strtod(percent, NULL) * whole / 100) : document_number(spec, key);
+}
+
+static double or_zero(double value)
+{
+	return isnan(value) ? 0 : value;
+}
+
+static double change_number(cJSON *object, const char *key, double by)
+{
+	double value = fmax(0, or_zero(document_number(object, key)) + by);
+
+	set_number(object, key, value);
+	return value;
+}
+
+/* https://kubernetes.io/docs/tasks/run-application/configure-pdb/ */
+static void follow_budget(const struct counter *c, cJSON *status)
+{
+	const cJSON *spec = document_at(c->object, "spec");
+	double expected = change_number(status, "expectedPods", c->pods),
+	       healthy = change_number(status, "currentHealthy", c->ready),
+	       least = amount_of(spec, "minAvailable", expected);
+
+	if (isnan(least))
+		least = fmax(0, expected - or_zero(amount_of(spec, "maxUnavailable", expected)));
+	set_number(status, "desiredHealthy", least);
+	set_number(status, "disruptionsAllowed", expected > 0 ? fmax(0, healthy - least) : 0);
+}
+
+static void follow(const struct whatif *w, struct counter *c)
+{
+	cJSON *pod, *status;
+
+	if (c->fresh) {
+		cJSON_DeleteItemFromObjectCaseSensitive(c->object, "status");
+		c->pods = 0;
+		c->ready = 0;
+		cJSON_ArrayForEach (pod, w->items) {
+			if (document_is(pod, "kind", "Pod"))
+				count_pod(c, pod, 1);
+		}
+	}
+	if (!c->object || (!c->fresh && c->pods == 0 && c->ready == 0))
+		return;
+	status = object_in(c->object, "status");
+	if (c->budget) {
+		follow_budget(c, status);
+		return;
+	}
+	change_number(status, "replicas", c->pods);
+	change_number(status, "readyReplicas", c->ready);
+	change_number(status, "availableReplicas", c->ready);
+}
+
 /* A kind that was not followed is from now on. */
 static void add(struct whatif *w, cJSON *object)
 {
@@ -142,6 +277,10 @@ static void add(struct whatif *w, cJSON *object)
 	cJSON *source;
 
 	cJSON_AddItemToArray(w->items, object);
+	if (strcmp(kind, "Pod") == 0)
+		count(w, object, 1);
+	else
+		add_counter(w, object, true);
 	cJSON_ArrayForEach (source, w->sources) {
 		if (document_is(source, "kind", kind) && document_is(source, "state", "none")) {
 			set_text(source, "state", "snapshot");
@@ -233,12 +372,6 @@ static void copy_use(const struct whatif *w, const cJSON *model, const cJSON *po
 
 /* --- pods ------------------------------------------------------------------------------------- */
 
-static bool has_ended(const cJSON *pod)
-{
-	return document_is(pod, "status.phase", "Succeeded") ||
-	       document_is(pod, "status.phase", "Failed");
-}
-
 static bool is_of_daemon(const cJSON *pod)
 {
 	const cJSON *controller = document_controller(pod);
@@ -249,15 +382,22 @@ static bool is_of_daemon(const cJSON *pod)
 
 static void remove_pod(struct whatif *w, cJSON *pod)
 {
+	count(w, pod, -1);
 	forget_use(w, pod);
 	cJSON_Delete(cJSON_DetachItemViaPointer(w->items, pod));
 }
 
-static void let_wait(cJSON *pod)
+/* The zone and the region of its node are labels of a pod that has one. */
+static void let_wait(const struct whatif *w, cJSON *pod)
 {
+	cJSON *metadata = object_in(pod, "metadata"), *labels = object_in(metadata, "labels");
+
+	cJSON_DeleteItemFromObjectCaseSensitive(labels, "topology.kubernetes.io/zone");
+	cJSON_DeleteItemFromObjectCaseSensitive(labels, "topology.kubernetes.io/region");
 	cJSON_DeleteItemFromObjectCaseSensitive(object_in(pod, "spec"), "nodeName");
 	cJSON_DeleteItemFromObjectCaseSensitive(pod, "status");
 	set_text(object_in(pod, "status"), "phase", "Pending");
+	set_text(metadata, "creationTimestamp", w->time);
 }
 
 /* "web" is the Deployment of a ReplicaSet "web-5d4f", and a StatefulSet or Job of that name. */
@@ -329,12 +469,12 @@ static int compare_leaving(const void *a, const void *b)
 		   *y_name = document_text_or(y, "metadata.name", "");
 	bool x_waits = !document_text(x, "spec.nodeName"),
 	     y_waits = !document_text(y, "spec.nodeName");
-	int order;
+	int order = 0;
 
-	if (x_waits != y_waits)
-		return x_waits ? -1 : 1;
 	if (document_is(document_controller(x), "kind", "StatefulSet"))
 		order = (int)strlen(y_name) - (int)strlen(x_name);
+	else if (x_waits != y_waits)
+		return x_waits ? -1 : 1;
 	else
 		order = strcmp(document_text_or(y, "metadata.creationTimestamp", ""),
 			       document_text_or(x, "metadata.creationTimestamp", ""));
@@ -373,7 +513,7 @@ static int scale(struct whatif *w)
 			cJSON *copy = cJSON_Duplicate(of.pods[0], true);
 
 			give_name(w, copy, &w->pods_made);
-			let_wait(copy);
+			let_wait(w, copy);
 			add(w, copy);
 		}
 		for (size_t i = 0; i + replicas < of.count; i++)
@@ -480,7 +620,9 @@ static int remove_node(struct whatif *w)
 			continue;
 		}
 		forget_use(w, item);
-		let_wait(item);
+		count(w, item, -1);
+		let_wait(w, item);
+		count(w, item, 1);
 	}
 	use = (cJSON *)document_find(w->nodes, "", "name", w->text);
 	if (use)
@@ -720,7 +862,7 @@ static int apply_workload(struct whatif *w, const cJSON *object)
 	set_text(pod, "apiVersion", "v1");
 	set_text(pod, "kind", "Pod");
 	set_text(object_in(pod, "metadata"), "namespace", of.namespace);
-	let_wait(pod);
+	let_wait(w, pod);
 	for (double i = 0; i < replicas; i++) {
 		cJSON *copy = cJSON_Duplicate(pod, true);
 
@@ -732,6 +874,18 @@ out:
 	buf_fini(&json);
 	workload_fini(&of);
 	return rc;
+}
+
+static void remove_object(struct whatif *w, cJSON *object)
+{
+	if (document_is(object, "kind", "Pod")) {
+		remove_pod(w, object);
+		return;
+	}
+	for (size_t i = 0; i < w->counter_count; i++)
+		if (w->counters[i].object == object)
+			w->counters[i].object = NULL;
+	cJSON_Delete(cJSON_DetachItemViaPointer(w->items, object));
 }
 
 static int apply_object(struct whatif *w, cJSON *object)
@@ -759,7 +913,7 @@ static int apply_object(struct whatif *w, cJSON *object)
 		set_text(object_in(object, "metadata"), "namespace", "default");
 	old = find(w, kind, document_text_or(object, "metadata.namespace", ""), name);
 	if (old)
-		cJSON_Delete(cJSON_DetachItemViaPointer(w->items, old));
+		remove_object(w, old);
 	add(w, cJSON_Duplicate(object, true));
 	return 0;
 }
@@ -787,114 +941,6 @@ static int apply(struct whatif *w)
 	return rc;
 }
 
-/* --- PodDisruptionBudgets --------------------------------------------------------------------- */
-
-struct budget {
-	cJSON *object; /* borrowed */
-	double expected, healthy; /* pods */
-};
-
-struct budgets {
-	struct budget *of; /* owned */
-	size_t count;
-};
-
-/* A selector that cannot be read selects nothing; the budget is then told as unreadable. */
-static void count_pods(const struct whatif *w, struct budget *b)
-{
-	const char *namespace = document_text_or(b->object, "metadata.namespace", "");
-	struct selector *selector = NULL;
-	struct error ignored;
-	const cJSON *pod;
-
-	if (selector_read(document_at(b->object, "spec.selector"), &selector, &ignored))
-		return;
-	cJSON_ArrayForEach (pod, w->items) {
-		struct labels labels;
-
-		if (!document_is(pod, "kind", "Pod") || has_ended(pod) ||
-		    !document_is(pod, "metadata.namespace", namespace) ||
-		    labels_read(document_at(pod, "metadata.labels"), &labels, &ignored))
-			continue;
-		if (selector_matches(selector, &labels)) {
-			b->expected++;
-			b->healthy += document_has_condition(pod, "Ready");
-		}
-		labels_fini(&labels);
-	}
-	selector_free(selector);
-}
-
-static struct budgets count_budgets(const struct whatif *w)
-{
-	struct budgets budgets = {0};
-	cJSON *item;
-
-	cJSON_ArrayForEach (item, w->items) {
-		struct budget b = {.object = item};
-
-		if (!document_is(item, "kind", "PodDisruptionBudget"))
-			continue;
-		count_pods(w, &b);
-		budgets.of = array_grow(budgets.of, budgets.count, sizeof(*budgets.of));
-		budgets.of[budgets.count++] = b;
-	}
-	return budgets;
-}
-
-/* 3, or "25%" of the whole, rounded up; NaN where there is none. */
-static double amount_of(const cJSON *spec, const char *key, double whole)
-{
-	const char *percent = document_text(spec, key);
-
-	return percent ? ceil(strtod(percent, NULL) * whole / 100) : document_number(spec, key);
-}
-
-static double or_zero(double value)
-{
-	return isnan(value) ? 0 : value;
-}
-
-/* https://kubernetes.io/docs/tasks/run-application/configure-pdb/ */
-static void follow(struct budget *b, const struct budget *before)
-{
-	cJSON *status = object_in(b->object, "status");
-	double expected = or_zero(document_number(status, "expectedPods")) + b->expected -
-			  before->expected,
-	       healthy = or_zero(document_number(status, "currentHealthy")) + b->healthy -
-			 before->healthy,
-	       least = amount_of(document_at(b->object, "spec"), "minAvailable", expected);
-
-	if (isnan(least))
-		least = fmax(0, expected - or_zero(amount_of(document_at(b->object, "spec"),
-							     "maxUnavailable", expected)));
-	set_number(status, "expectedPods", expected);
-	set_number(status, "currentHealthy", healthy);
-	set_number(status, "desiredHealthy", least);
-	set_number(status, "disruptionsAllowed", expected > 0 ? fmax(0, healthy - least) : 0);
-}
-
-/* Of budgets whose pods are others than before, and of new ones. */
-static void follow_budgets(const struct whatif *w, const struct budgets *before)
-{
-	struct budgets after = count_budgets(w);
-
-	for (size_t i = 0; i < after.count; i++) {
-		struct budget *b = &after.of[i], none = {0}, *was = &none;
-
-		for (size_t k = 0; k < before->count; k++)
-			if (before->of[k].object == b->object)
-				was = &before->of[k];
-		if (was == &none)
-			cJSON_DeleteItemFromObjectCaseSensitive(b->object, "status");
-		if (was == &none || was->expected != b->expected || was->healthy != b->healthy)
-			follow(b, was);
-	}
-	free(after.of);
-}
-
-/* ---------------------------------------------------------------------------------------------- */
-
 int whatif_change(cJSON *snapshot, const struct whatif_changes *changes, struct error *error)
 {
 	const struct {
@@ -912,12 +958,16 @@ int whatif_change(cJSON *snapshot, const struct whatif_changes *changes, struct 
 		.nodes = (cJSON *)document_at(snapshot, "usage.nodes"),
 		.pods = (cJSON *)document_at(snapshot, "usage.pods"),
 		.sources = (cJSON *)document_at(snapshot, "sources"),
+		.time = document_text_or(snapshot, "time", "1970-01-01T00:00:00Z"),
 		.error = error,
 	};
 
-	struct budgets before = count_budgets(&w);
+	cJSON *item;
 	int rc = 0;
 
+	cJSON_ArrayForEach (item, w.items) {
+		add_counter(&w, item, false);
+	}
 	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
 		w.option = rows[r].option;
 		for (size_t i = 0; i < rows[r].texts->count && !rc; i++) {
@@ -925,8 +975,11 @@ int whatif_change(cJSON *snapshot, const struct whatif_changes *changes, struct 
 			rc = rows[r].change(&w);
 		}
 	}
-	if (!rc)
-		follow_budgets(&w, &before);
-	free(before.of);
+	for (size_t i = 0; i < w.counter_count; i++) {
+		if (!rc)
+			follow(&w, &w.counters[i]);
+		selector_free(w.counters[i].selector);
+	}
+	free(w.counters);
 	return rc;
 }
