@@ -33,8 +33,8 @@ static const struct option_spec specs[] = {
 	CLI_LIST("remove", changes.remove, "NODE",
 		 "A node goes; pods that a controller replaces wait for another. Each option may stand several times."),
 	CLI_LIST("add", changes.add, "NODES",
-		 "Nodes come, empty but for DaemonSets: \"3x NODE\" are three like that one, \"3x cpu=8,memory=32Gi\" "
-		 "three that give pods so much."),
+		 "Nodes come, empty but for DaemonSets: 3xNODE are three like that one, 3xcpu=8,memory=32Gi three that "
+		 "give pods so much."),
 	CLI_LIST("cordon", changes.cordon, "NODE", "A node takes no new pods."),
 	CLI_LIST("taint", changes.taint, "TAINT",
 		 "NODE:KEY[=VALUE]:EFFECT is added; NODE:KEY- or NODE:KEY:EFFECT- is removed. NoExecute evicts nothing."),
@@ -364,7 +364,7 @@ static void add_word(struct option_list *words, char *word)
 static int run_command(const struct whatif_run *run, const struct variant *v, struct buf *out)
 {
 	struct option_list words = {0};
-	struct offline *files;
+	struct offline *files = NULL;
 	cJSON *snapshot;
 	int code = open_changed(run, v, &files, &snapshot);
 
@@ -384,7 +384,7 @@ static int run_command(const struct whatif_run *run, const struct variant *v, st
 
 static int find_figures(const struct whatif_run *run, const struct variant *v, double of[FIGURES])
 {
-	struct offline *files;
+	struct offline *files = NULL;
 	struct client *client;
 	cJSON *snapshot;
 	int code = open_changed(run, v, &files, &snapshot);
@@ -648,7 +648,7 @@ const struct command command_whatif = {
 		"unneeded ones, and slack. Pods of a removed node and new pods of a workload "
 		"wait; nothing is scheduled.",
 	.examples = {{"evenkeel whatif --remove node-7", "What the loss of a node would mean."},
-		     {"evenkeel whatif --add '3x node-7' -- drain",
+		     {"evenkeel whatif --add 3xnode-7 -- drain",
 		      "Which verdicts three more nodes would change."},
 		     {"evenkeel whatif --resize shop/web=cpu:200m -- nodes",
 		      "How full the nodes would be with smaller requests."},

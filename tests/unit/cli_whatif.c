@@ -29,8 +29,9 @@
 	"\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"" ready "\"}]}}"
 
 #define USE(mean, value)                                                                           \
-	"\"usage\":{\"cpuMillicores\":{\"value\":" value "},\"windows\":{\"5m\":{\"cpuMillicores"  \
-	"\":{\"samples\":9,\"mean\":" mean ",\"stddev\":10,\"max\":" value "}}}}"
+	"\"usage\":{\"cpuMillicores\":{\"latest\":{\"value\":" value                               \
+	"},\"windows\":{\"5m\":{\"samples\":9,\"mean\":" mean ",\"stddev\":10,\"max\":" value      \
+	"}}}},\"contention\":{\"cpu\":0.5,\"seconds\":300}"
 
 static const char snapshot[] =
 	"{\"sources\":[{\"kind\":\"ElasticQuota\",\"state\":\"none\",\"message\":\"none\"}],"
@@ -184,14 +185,15 @@ static void test_changes(void **state)
 		{"add", "a", NULL, "Node whatif-1", "metadata.labels",
 		 "{\"zone\":\"z\",\"kubernetes.io/hostname\":\"whatif-1\"}"},
 		{"add", "a", NULL, "Pod whatif-1", "spec.nodeName", "\"whatif-1\""},
-		{"add", "a", NULL, "use whatif-1", "usage.cpuMillicores.value", "60"},
-		{"add", "a", NULL, "use whatif-1", "usage.windows.5m.cpuMillicores",
+		{"add", "a", NULL, "use whatif-1", "usage.cpuMillicores.latest.value", "60"},
+		{"add", "a", NULL, "use whatif-1", "usage.cpuMillicores.windows.5m",
 		 "{\"samples\":9,\"mean\":50,\"stddev\":0,\"max\":50}"},
+		{"add", "a", NULL, "use whatif-1", "contention", "{\"cpu\":0,\"seconds\":300}"},
 		{"add", "3x cpu=8,memory=32Gi", NULL, "count Node", "", "4"},
 		{"add", "cpu=8,memory=32Gi", NULL, "Node whatif-1", "status.allocatable",
 		 "{\"pods\":\"110\",\"cpu\":\"8\",\"memory\":\"32Gi\"}"},
-		{"add", "cpu=8,memory=32Gi", NULL, "use whatif-1", "usage.cpuMillicores.value",
-		 "0"},
+		{"add", "cpu=8,memory=32Gi", NULL, "use whatif-1",
+		 "usage.cpuMillicores.latest.value", "0"},
 		/* Taints. */
 		{"cordon", "a", NULL, "Node a", "spec.unschedulable", "true"},
 		{"taint", "a:k=v:NoSchedule", NULL, "Node a", "spec.taints",
@@ -208,9 +210,9 @@ static void test_changes(void **state)
 		{"scale", "shop/web=1", NULL, "Pod web-5d-1", "spec.nodeName", "\"a\""},
 		{"scale", "shop/web=1", NULL, "Pod web-5d-2", "", ""},
 		{"scale", "shop/web=1", NULL, "ReplicaSet web-5d", "spec.replicas", "1"},
-		{"scale", "shop/web=1", NULL, "use a", "usage.windows.5m.cpuMillicores",
+		{"scale", "shop/web=1", NULL, "use a", "usage.cpuMillicores.windows.5m",
 		 "{\"samples\":9,\"mean\":300,\"stddev\":10,\"max\":400}"},
-		{"scale", "shop/web=1", NULL, "use a", "usage.cpuMillicores.value", "350"},
+		{"scale", "shop/web=1", NULL, "use a", "usage.cpuMillicores.latest.value", "350"},
 		{"scale", "shop/web=1", NULL, "PodDisruptionBudget b", "status.disruptionsAllowed",
 		 "1"},
 		{"scale", "shop/db=1", NULL, "Pod db-10", "", ""},

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A Snapshot while changes are made in it, for the files that make them. */
+#ifndef EVENKEEL_AGGREGATOR_CLI_WHATIF_INTERNAL_H
+#define EVENKEEL_AGGREGATOR_CLI_WHATIF_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "aggregator/cli/whatif.h"
+
+struct whatif_counter;
+
+struct whatif {
+	cJSON *items; /* objects */
+	cJSON *nodes, *pods; /* measurements; NULL: none */
+	cJSON *sources; /* NULL: none */
+	const char *time; /* when pods are made */
+	struct whatif_counter *counters; /* owned */
+	size_t counter_count;
+	unsigned int nodes_made, pods_made; /* names so far */
+	/* of the change at hand */
+	const char *option, *text;
+	struct error *error;
+};
+
+/* -EINVAL with the reason: "--OPTION TEXT: ..". */
+int whatif_refuse(const struct whatif *w, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* In place of what the member was. */
+void whatif_set_text(cJSON *object, const char *key, const char *value);
+void whatif_set_number(cJSON *object, const char *key, double value);
+/* The member as an object or a list, which is made where there is none. */
+cJSON *whatif_object_in(cJSON *object, const char *key);
+cJSON *whatif_list_in(cJSON *object, const char *key);
+
+/* NULL: there is none. namespace "": of what has none. */
+cJSON *whatif_find(const struct whatif *w, const char *kind, const char *namespace,
+		   const char *name);
+/* The same of a node; NULL with the reason. */
+cJSON *whatif_find_node(const struct whatif *w, const char *name);
+/* A name that no such object has; it stands for the uid, too. */
+void whatif_give_name(const struct whatif *w, cJSON *object, unsigned int *made);
+/* Takes the object. A kind that was not followed is from now on. */
+void whatif_add(struct whatif *w, cJSON *object);
+/* What uses nothing any more, and is not counted. */
+void whatif_remove(struct whatif *w, cJSON *object);
+
+bool whatif_has_ended(const cJSON *pod);
+/* Or of the node itself. */
+bool whatif_is_of_daemon(const cJSON *pod);
+/* It becomes one that is still to be placed; and one of the list leaves its node to be placed. */
+void whatif_let_wait(const struct whatif *w, cJSON *pod);
+void whatif_leave(struct whatif *w, cJSON *pod);
+/* What the model uses is what the pod uses on its node. */
+void whatif_copy_use(const struct whatif *w, const cJSON *model, const cJSON *pod);
+/* A node that is empty, and uses nothing; model NULL: like any. */
+void whatif_add_use(const struct whatif *w, const char *node, const char *model);
+
+/* Before the first change; and when all are made: the status of what counts pods follows. */
+void whatif_begin(struct whatif *w);
+void whatif_end(struct whatif *w, bool made);
+
+#endif

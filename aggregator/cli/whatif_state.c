@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The use of a pod that goes is taken from its node's: means and newest values, and the rest of a
+ * window by as much as its mean; deviations stay. An added node uses what the pods of DaemonSets use
+ * on its model. A pod that waits has no use of its own, so that what its workload used counts. The
+ * status of PodDisruptionBudgets and of what makes pods follows, by the rules of their controllers.
+ */
+#include "aggregator/cli/whatif_internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/model/labels.h"
+#include "shared/array.h"
+#include "shared/document.h"
+#include "shared/mem.h"
+
+/* Whose status follows the pods that come and go. */
+struct whatif_counter {
+	cJSON *object; /* borrowed; NULL: it has gone */
+	const char *namespace, *kind, *name; /* borrowed of it */
+	struct selector *selector; /* of a budget that can be read; owned */
+	bool budget, fresh; /* fresh: it came with a change */
+	double pods, ready; /* more than before */
+};
+
+int whatif_refuse(const struct whatif *w, const char *format, ...)
+{
+	char why[sizeof(w->error->text)];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, sizeof(why), format, args);
+	va_end(args);
+	error_set(w->error, "--%s %s: %s", w->option, w->text, why);
+	return -EINVAL;
+}
+
+/* --- objects ---------------------------------------------------------------------------------- */
+
+void whatif_set_text(cJSON *object, const char *key, const char *value)
+{
+	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
+	cJSON_AddStringToObject(object, key, value);
+}
+
+void whatif_set_number(cJSON *object, const char *key, double value)
+{
+	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
+	cJSON_AddNumberToObject(object, key, value);
+}
+
+/* The member as an object, which is made where there is none. */
+cJSON *whatif_object_in(cJSON *object, const char *key)
+{
+	cJSON *member = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	if (cJSON_IsObject(member))
+		return member;
+	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
+	return cJSON_AddObjectToObject(object, key);
+}
+
+cJSON *whatif_list_in(cJSON *object, const char *key)
+{
+	cJSON *member = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	if (cJSON_IsArray(member))
+		return member;
+	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
+	return cJSON_AddArrayToObject(object, key);
+}
+
+/* namespace "": of what has none. */
+cJSON *whatif_find(const struct whatif *w, const char *kind, const char *namespace,
+		   const char *name)
+{
+	cJSON *item;
+
+	cJSON_ArrayForEach (item, w->items) {
+		if (document_is(item, "kind", kind) && document_is(item, "metadata.name", name) &&
+		    strcmp(document_text_or(item, "metadata.namespace", ""), namespace) == 0)
+			return item;
+	}
+	return NULL;
+}
+
+cJSON *whatif_find_node(const struct whatif *w, const char *name)
+{
+	cJSON *node = whatif_find(w, "Node", "", name);
+
+	if (!node)
+		whatif_refuse(w, "there is no node \"%s\"", name);
+	return node;
+}
+
+/* One that no such object has; it stands for the uid, too. */
+void whatif_give_name(const struct whatif *w, cJSON *object, unsigned int *made)
+{
+	const char *kind = document_text_or(object, "kind", ""),
+		   *namespace = document_text_or(object, "metadata.namespace", "");
+	cJSON *metadata = whatif_object_in(object, "metadata");
+	char *name;
+
+	name = mem_printf("whatif-%u", ++*made);
+	while (whatif_find(w, kind, namespace, name)) {
+		free(name);
+		name = mem_printf("whatif-%u", ++*made);
+	}
+	whatif_set_text(metadata, "name", name);
+	whatif_set_text(metadata, "uid", name);
+	free(name);
+}
+
+bool whatif_has_ended(const cJSON *pod)
+{
+	return document_is(pod, "status.phase", "Succeeded") ||
+	       document_is(pod, "status.phase", "Failed");
+}
+
+/* --- what counts pods: PodDisruptionBudgets, and what makes pods ------------------------------- */
+
+static void add_counter(struct whatif *w, cJSON *object, bool fresh)
+{
+	struct whatif_counter c = {
+		.object = object,
+		.namespace = document_text_or(object, "metadata.namespace", ""),
+		.kind = document_text_or(object, "kind", ""),
+		.name = document_text_or(object, "metadata.name", ""),
+		.budget = document_is(object, "kind", "PodDisruptionBudget"),
+		.fresh = fresh,
+	};
+	struct error ignored;
+
+	if (!c.budget && isnan(document_number(object, "spec.replicas")))
+		return;
+	if (c.budget && selector_read(document_at(object, "spec.selector"), &c.selector, &ignored))
+		c.selector = NULL;
+	w->counters = array_grow(w->counters, w->counter_count, sizeof(*w->counters));
+	w->counters[w->counter_count++] = c;
+}
+
+static bool is_counted(const struct whatif_counter *c, const cJSON *pod)
+{
+	const cJSON *of = document_controller(pod);
+	struct labels labels;
+	struct error ignored;
+	bool selected;
+
+	if (!c->object || !document_is(pod, "metadata.namespace", c->namespace) ||
+	    whatif_has_ended(pod))
+		return false;
+	if (!c->budget)
+		return document_is(of, "kind", c->kind) && document_is(of, "name", c->name);
+	if (!c->selector || labels_read(document_at(pod, "metadata.labels"), &labels, &ignored))
+		return false;
+	selected = selector_matches(c->selector, &labels);
+	labels_fini(&labels);
+	return selected;
+}
+
+/* by: 1 for a pod that comes, -1 for one that goes. */
+static void count_pod(struct whatif_counter *c, const cJSON *pod, double by)
+{
+	if (!is_counted(c, pod))
+		return;
+	c->pods += by;
+	c->ready += document_has_condition(pod, "Ready") ? by : 0;
+}
+
+static void count(struct whatif *w, const cJSON *pod, double by)
+{
+	for (size_t i = 0; i < w->counter_count; i++)
+		count_pod(&w->counters[i], pod, by);
+}
+
+/* 3, or "25%" of the whole, rounded up; NaN where there is none. */
+static double amount_of(const cJSON *spec, const char *key, double whole)
+{
+	const char *percent = document_text(spec, key);
+
+	return percent ? ceil(strtod(percent, NULL) * whole / 100) : document_number(spec, key);
+}
+
+static double or_zero(double value)
+{
+	return isnan(value) ? 0 : value;
+}
+
+static double change_number(cJSON *object, const char *key, double by)
+{
+	double value = fmax(0, or_zero(document_number(object, key)) + by);
+
+	whatif_set_number(object, key, value);
+	return value;
+}
+
+/* https://kubernetes.io/docs/tasks/run-application/configure-pdb/ */
+static void follow_budget(const struct whatif_counter *c, cJSON *status)
+{
+	const cJSON *spec = document_at(c->object, "spec");
+	double expected = change_number(status, "expectedPods", c->pods),
+	       healthy = change_number(status, "currentHealthy", c->ready),
+	       least = amount_of(spec, "minAvailable", expected);
+
+	if (isnan(least))
+		least = fmax(0, expected - or_zero(amount_of(spec, "maxUnavailable", expected)));
+	whatif_set_number(status, "desiredHealthy", least);
+	whatif_set_number(status, "disruptionsAllowed",
+			  expected > 0 ? fmax(0, healthy - least) : 0);
+}
+
+static void follow(const struct whatif *w, struct whatif_counter *c)
+{
+	cJSON *pod, *status;
+
+	if (c->fresh) {
+		cJSON_DeleteItemFromObjectCaseSensitive(c->object, "status");
+		c->pods = 0;
+		c->ready = 0;
+		cJSON_ArrayForEach (pod, w->items) {
+			if (document_is(pod, "kind", "Pod"))
+				count_pod(c, pod, 1);
+		}
+	}
+	if (!c->object || (!c->fresh && c->pods == 0 && c->ready == 0))
+		return;
+	status = whatif_object_in(c->object, "status");
+	if (c->budget) {
+		follow_budget(c, status);
+		return;
+	}
+	change_number(status, "replicas", c->pods);
+	change_number(status, "readyReplicas", c->ready);
+	change_number(status, "availableReplicas", c->ready);
+}
+
+/* A kind that was not followed is from now on. */
+void whatif_add(struct whatif *w, cJSON *object)
+{
+	const char *kind = document_text_or(object, "kind", "");
+	cJSON *source;
+
+	cJSON_AddItemToArray(w->items, object);
+	if (strcmp(kind, "Pod") == 0)
+		count(w, object, 1);
+	else
+		add_counter(w, object, true);
+	cJSON_ArrayForEach (source, w->sources) {
+		if (document_is(source, "kind", kind) && document_is(source, "state", "none")) {
+			whatif_set_text(source, "state", "snapshot");
+			whatif_set_text(source, "apiVersion",
+					document_text_or(object, "apiVersion", "v1"));
+			cJSON_DeleteItemFromObjectCaseSensitive(source, "message");
+		}
+	}
+}
+
+/* --- measurements ----------------------------------------------------------------------------- */
+
+static bool is_moved(const char *key)
+{
+	static const char *const keys[] = {"value", "mean", "min", "max", "p50", "p95", "p99"};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (strcmp(keys[i], key) == 0)
+			return true;
+	return false;
+}
+
+/* Both are trees of one form; sign is 1 to add and -1 to take away. */
+static void move_use(cJSON *to, const cJSON *use, double sign)
+{
+	double mean = document_number(use, "mean");
+	cJSON *member;
+
+	cJSON_ArrayForEach (member, to) {
+		const cJSON *own = cJSON_GetObjectItemCaseSensitive(use, member->string);
+		double amount = isnan(mean) && own ? own->valuedouble : mean;
+
+		if (cJSON_IsObject(member) && own)
+			move_use(member, own, sign);
+		else if (cJSON_IsNumber(member) && is_moved(member->string) && amount > 0)
+			cJSON_SetNumberHelper(member, fmax(0, member->valuedouble + sign * amount));
+	}
+}
+
+/* The measurements of the pod's node. */
+static cJSON *use_of_node(const struct whatif *w, const cJSON *use)
+{
+	return cJSON_GetObjectItem(document_find(w->nodes, "", "name", document_text(use, "node")),
+				   "usage");
+}
+
+static cJSON *use_of_pod(const struct whatif *w, const cJSON *pod)
+{
+	return (cJSON *)document_find(w->pods, "", "uid", document_text(pod, "metadata.uid"));
+}
+
+/* How long and how often it was measured stays. */
+static void clear_use(cJSON *use)
+{
+	cJSON *member;
+
+	cJSON_ArrayForEach (member, use) {
+		if (cJSON_IsObject(member))
+			clear_use(member);
+		else if (cJSON_IsNumber(member) && strcmp(member->string, "samples") != 0 &&
+			 strcmp(member->string, "seconds") != 0)
+			cJSON_SetNumberHelper(member, 0);
+	}
+}
+
+static void forget_use(const struct whatif *w, const cJSON *pod)
+{
+	cJSON *use = use_of_pod(w, pod);
+
+	if (!use)
+		return;
+	move_use(use_of_node(w, use), document_at(use, "usage"), -1);
+	cJSON_Delete(cJSON_DetachItemViaPointer(w->pods, use));
+}
+
+/* What the model uses is what the pod uses on its node. */
+void whatif_copy_use(const struct whatif *w, const cJSON *model, const cJSON *pod)
+{
+	const cJSON *of = use_of_pod(w, model);
+	cJSON *use;
+
+	if (!of)
+		return;
+	use = cJSON_Duplicate(of, true);
+	whatif_set_text(use, "uid", document_text(pod, "metadata.uid"));
+	whatif_set_text(use, "node", document_text(pod, "spec.nodeName"));
+	move_use(use_of_node(w, use), document_at(use, "usage"), 1);
+	cJSON_AddItemToArray(w->pods, use);
+}
+
+/* --- pods ------------------------------------------------------------------------------------- */
+
+bool whatif_is_of_daemon(const cJSON *pod)
+{
+	const cJSON *controller = document_controller(pod);
+
+	return document_is(controller, "kind", "DaemonSet") ||
+	       document_is(controller, "kind", "Node");
+}
+
+/* The zone and the region of its node are labels of a pod that has one. */
+
+void whatif_add_use(const struct whatif *w, const char *name, const char *model)
+{
+	const cJSON *of =
+		model ? document_find(w->nodes, "", "name", model) : document_first(w->nodes, "");
+	cJSON *use;
+
+	if (!of)
+		return;
+	use = cJSON_Duplicate(of, true);
+	whatif_set_text(use, "name", name);
+	clear_use(cJSON_GetObjectItem(use, "usage"));
+	clear_use(cJSON_GetObjectItem(use, "recent"));
+	clear_use(cJSON_GetObjectItem(use, "contention"));
+	cJSON_AddItemToArray(w->nodes, use);
+}
+
+void whatif_remove(struct whatif *w, cJSON *object)
+{
+	if (document_is(object, "kind", "Pod")) {
+		count(w, object, -1);
+		forget_use(w, object);
+	}
+	for (size_t i = 0; i < w->counter_count; i++)
+		if (w->counters[i].object == object)
+			w->counters[i].object = NULL;
+	cJSON_Delete(cJSON_DetachItemViaPointer(w->items, object));
+}
+
+void whatif_let_wait(const struct whatif *w, cJSON *pod)
+{
+	cJSON *metadata = whatif_object_in(pod, "metadata"),
+	      *labels = whatif_object_in(metadata, "labels");
+
+	cJSON_DeleteItemFromObjectCaseSensitive(labels, "topology.kubernetes.io/zone");
+	cJSON_DeleteItemFromObjectCaseSensitive(labels, "topology.kubernetes.io/region");
+	cJSON_DeleteItemFromObjectCaseSensitive(whatif_object_in(pod, "spec"), "nodeName");
+	cJSON_DeleteItemFromObjectCaseSensitive(pod, "status");
+	whatif_set_text(whatif_object_in(pod, "status"), "phase", "Pending");
+	whatif_set_text(metadata, "creationTimestamp", w->time);
+}
+
+void whatif_leave(struct whatif *w, cJSON *pod)
+{
+	forget_use(w, pod);
+	count(w, pod, -1);
+	whatif_let_wait(w, pod);
+	count(w, pod, 1);
+}
+
+/* --- before and after ------------------------------------------------------------------------- */
+
+void whatif_begin(struct whatif *w)
+{
+	cJSON *item;
+
+	cJSON_ArrayForEach (item, w->items) {
+		add_counter(w, item, false);
+	}
+}
+
+void whatif_end(struct whatif *w, bool made)
+{
+	for (size_t i = 0; i < w->counter_count; i++) {
+		if (made)
+			follow(w, &w->counters[i]);
+		selector_free(w->counters[i].selector);
+	}
+	free(w->counters);
+}
