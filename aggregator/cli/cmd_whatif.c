@@ -585,8 +585,10 @@ static int show_answers(const struct whatif_run *run, const struct variant *of, 
 		if (!code && doc) {
 			add_answer(doc, of[i].name, after.data);
 		} else if (!code) {
+			if (i)
+				buf_add_char(&cli->out, '\n');
 			if (count > 1)
-				lines_print(cli, "%s%s:", i ? "\n" : "", of[i].name);
+				lines_print(cli, "%s:", of[i].name);
 			buf_add(&was, before.data, before.len);
 			show_difference(cli, &was, &after);
 		}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each change of evenkeel whatif does to a Snapshot, and which it refuses. */
+/* evenkeel whatif: what each change does to a Snapshot, which it refuses, and what is shown. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -342,12 +342,100 @@ static void test_refusals(void **state)
 	}
 }
 
+/* --- the command ------------------------------------------------------------------------------ */
+
+/* words: behind "evenkeel whatif --snapshot FILE"; "$" is a file with the scenarios. */
+static void check_command(const char *words, const char *scenarios, int code, const char *says,
+			  const char *why)
+{
+	char *path = mem_printf("%s/scenarios.yaml", folder), *copy = mem_strdup(words), *save;
+	char *argv[24] = {(char *)program_path("evenkeel"), (char *)"whatif", (char *)"--snapshot",
+			  (char *)"tests/docs/snapshot.json"};
+	FILE *f = fopen(path, "w");
+	struct buf out = BUF_INIT, err = BUF_INIT;
+	size_t n = 4;
+	int got;
+
+	assert_true(f && fputs(scenarios ? scenarios : "", f) >= 0 && fclose(f) == 0);
+	for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
+		argv[n++] = strcmp(word, "$") == 0 ? path : word;
+	got = process_run(argv, &out, &err);
+	buf_add_str(&out, "");
+	buf_add_str(&err, "");
+	if (got != code || !strstr(out.data, says) || !strstr(err.data, why))
+		fail_msg("whatif %s: %d, \"%s\", \"%s\"", words, got, out.data, err.data);
+	buf_fini(&out);
+	buf_fini(&err);
+	free(copy);
+	free(path);
+}
+
+static void test_command(void **state)
+{
+	static const struct {
+		const char *words, *scenarios;
+		int code;
+		const char *says, *why;
+	} rows[] = {
+		/* Figures. */
+		{"--remove node-0000", NULL, 0, "\nchanged       3    20        4        1 ", ""},
+		{"--remove node-0000 -o json", NULL, 0,
+		 "{\"name\":\"changed\",\"nodes\":3,\"pods\":20,\"waitingPods\":4,", ""},
+		{"--scenarios $",
+		 "[{name: few, remove: [node-0000, node-0001]}, {name: many, add: 3xnode-0000}]", 0,
+		 "\nfew           2 ", ""},
+		{"--scenarios $",
+		 "[{name: few, remove: [node-0000, node-0001]}, {name: many, add: 3xnode-0000}]", 0,
+		 "\nmany          7 ", ""},
+		/* Another command: the lines that differ, below the title of its columns. */
+		{"--cordon node-0001 -- scores --pod tests/docs/pod.yaml", NULL, 0,
+		 "  NODE       SCORE  FITS  LVRB  LIMITS  RUNG\n- node-0001     87  yes ", ""},
+		{"--cordon node-0001 -- scores --pod tests/docs/pod.yaml", NULL, 0,
+		 "\n+ node-0001     87  no ", ""},
+		{"--cordon node-0001 -- glossary", NULL, 2, "", "asks nothing that a change"},
+		{"--cordon node-0001 -- pods", NULL, 0,
+		 "Nothing that this command shows would change.\n", ""},
+		{"--set limit=1 -- nodes", NULL, 0, "- node-0000", ""},
+		{"--scenarios $ -- drain",
+		 "[{name: a, cordon: node-0000}, {name: b, add: 2xnode-0000}]", 0, "\nb:\n", ""},
+		{"--remove node-0000 -o json -- nodes", NULL, 0,
+		 "{\"apiVersion\":\"evenkeel.io/"
+		 "v1\",\"kind\":\"WhatIf\",\"before\":{\"apiVersion\"",
+		 ""},
+		{"--remove node-0000 -o json -- nodes", NULL, 0,
+		 "\"after\":[{\"name\":\"changed\",\"answer\":{\"apiVersion\"", ""},
+		/* What cannot be asked. */
+		{"", NULL, 2, "", "name a change; --help lists them"},
+		{"--remove node-9", NULL, 2, "", "--remove node-9: there is no node \"node-9\""},
+		{"--remove node-0000 -- nodez", NULL, 2, "", "there is no command \"nodez\""},
+		{"--remove node-0000 -- nodes --bad", NULL, 2, "", "unknown option --bad"},
+		{"--remove node-0000 -- whatif", NULL, 2, "", "asks nothing that a change"},
+		{"--remove node-0000 -- nodes -w", NULL, 2, "", "stand before --"},
+		{"--remove node-0000 -- nodes -o commands", NULL, 2, "", "goes with drain"},
+		{"--set bad=1 -- nodes", NULL, 2, "", "unknown option --bad"},
+		{"--scenarios /nonexistent", NULL, 2, "", "/nonexistent"},
+		{"--scenarios $", "{a: 1}", 2, "", "scenarios.yaml: must be one list of scenarios"},
+		{"--scenarios $", "[{remove: a}]", 2, "", "each scenario must have a name"},
+		{"--scenarios $", "[{name: a, remove: [1]}]", 2, "",
+		 "a: remove must be a text or a list of texts"},
+		{"--scenarios $", "[{name: a, remov: b}]", 2, "", "a: unknown option --remov"},
+		{"--scenarios $", "[{name: a, remove: b}]", 2, "",
+		 "a: --remove b: there is no node \"b\""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		check_command(rows[i].words, rows[i].scenarios, rows[i].code, rows[i].says,
+			      rows[i].why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_changes),
 		cmocka_unit_test(test_sources),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_command),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
