@@ -66,6 +66,7 @@ struct act_use {
 	const char *node;
 	double cpu_milli, cpu_cap_milli, mem_bytes, mem_cap_bytes; /* NaN: not known */
 	double contention, contention_cap; /* shares of time */
+	int64_t end_ns; /* Unix, of the newest interval; 0: not known */
 };
 
 /* --- a step ----------------------------------------------------------------------------------- */
@@ -189,8 +190,8 @@ struct act_drain {
 
 struct act_hot {
 	char *node; /* owned */
-	int64_t since_ns;
-	bool now;
+	int64_t cool_ns; /* Unix: the end of the newest interval within the caps; 0: none was seen */
+	bool listed; /* in this step's use */
 };
 
 /* A drain that ended. */

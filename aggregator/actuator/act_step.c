@@ -270,32 +270,35 @@ static bool is_blind(const struct act_use *u)
 	       (isnan(u->mem_bytes) && !isnan(u->mem_cap_bytes));
 }
 
-/* Without a drain, no destination is hot. */
+/*
+ * An interval above a cap counts from the end of the one before. Without a drain, no destination is
+ * hot.
+ */
 static void watch_destinations(struct act_state *s, const struct act_input *in)
 {
 	bool blind = false;
 
 	for (size_t i = 0; i < s->hot_count; i++)
-		s->hot[i].now = false;
+		s->hot[i].listed = false;
 	for (size_t i = 0; i < in->use_count && s->drain_count; i++) {
+		const struct act_use *u = &in->uses[i];
+		struct act_hot *hot = hot_of(s, u->node);
 		struct error text = {""};
-		struct act_hot *hot;
+		bool broken = broken_number(u, &text);
 
-		blind |= is_blind(&in->uses[i]);
-		if (!broken_number(&in->uses[i], &text))
-			continue;
-		hot = hot_of(s, in->uses[i].node);
-		if (!hot->since_ns)
-			hot->since_ns = in->now_ns;
-		hot->now = true;
-		if (in->now_ns - hot->since_ns < HOT_NS || *s->stop.text)
+		blind |= is_blind(u);
+		hot->listed = true;
+		if ((!broken && u->end_ns) || !hot->cool_ns)
+			hot->cool_ns = u->end_ns;
+		/* Ends are told in whole seconds. */
+		if (!broken || u->end_ns - hot->cool_ns < HOT_NS - SECOND_NS || *s->stop.text)
 			continue;
 		s->wave.stopped = true;
 		error_set(&s->stop, "destination %s: %s for 10 s", hot->node, text.text);
 	}
 	for (size_t i = 0; i < s->hot_count; i++)
-		if (!s->hot[i].now)
-			s->hot[i].since_ns = 0;
+		if (!s->hot[i].listed)
+			s->hot[i].cool_ns = 0;
 	if (!blind)
 		s->blind_ns = 0;
 	else if (!s->blind_ns)

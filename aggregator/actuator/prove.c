@@ -218,6 +218,7 @@ static void read_use(const struct edge *e, const cJSON *promised, const cJSON *n
 {
 	bool fresh = document_is(node, "source.state", "fresh");
 	double mem = document_number(node, "usage.workingSetBytes.latest.value");
+	struct error ignored;
 
 	if (isnan(mem)) /* not measured: the planner takes all memory then, too */
 		mem = document_number(node, "usage.memoryBytes.latest.value");
@@ -233,6 +234,9 @@ static void read_use(const struct edge *e, const cJSON *promised, const cJSON *n
 				   document_number(node, "contention.memory")),
 		.contention_cap = document_number(e->promise, "cap.contention"),
 	};
+	if (fresh)
+		timefmt_parse(document_text_or(node, "usage.cpuMillicores.latest.end", ""),
+			      &u->end_ns, &ignored);
 }
 
 void edge_read_uses(struct edge *e, const struct act_state *s)
