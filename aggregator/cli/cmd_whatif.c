@@ -170,18 +170,18 @@ static const struct {
 	const char *title, *key;
 	bool share;
 } figure_rows[FIGURES] = {
-	[NODES] = {"NODES", "nodes"},
-	[PODS] = {"PODS", "pods"},
-	[WAITING] = {"WAITING", "waitingPods"},
-	[NOWHERE] = {"NOWHERE", "podsThatFitNowhere"},
-	[CPU_REQUESTED] = {"CPU-REQ%", "cpuRequested", true},
-	[MEM_REQUESTED] = {"MEM-REQ%", "memoryRequested", true},
-	[CPU_USED] = {"CPU-MEAN%", "cpuMean", true},
-	[MEM_USED] = {"WORKSET-MEAN%", "workingSetMean", true},
-	[DRAINED] = {"DRAIN", "drainNow"},
-	[UNNEEDED] = {"UNNEEDED", "unneeded"},
-	[WANTED_SLACK] = {"SLACK", "slackWanted"},
-	[PLACED_SLACK] = {"PLACED", "slackPlaced"},
+	[NODES] = {.title = "NODES", .key = "nodes"},
+	[PODS] = {.title = "PODS", .key = "pods"},
+	[WAITING] = {.title = "WAITING", .key = "waitingPods"},
+	[NOWHERE] = {.title = "NOWHERE", .key = "podsThatFitNowhere"},
+	[CPU_REQUESTED] = {.title = "CPU-REQ%", .key = "cpuRequested", .share = true},
+	[MEM_REQUESTED] = {.title = "MEM-REQ%", .key = "memoryRequested", .share = true},
+	[CPU_USED] = {.title = "CPU-MEAN%", .key = "cpuMean", .share = true},
+	[MEM_USED] = {.title = "WORKSET-MEAN%", .key = "workingSetMean", .share = true},
+	[DRAINED] = {.title = "DRAIN", .key = "drainNow"},
+	[UNNEEDED] = {.title = "UNNEEDED", .key = "unneeded"},
+	[WANTED_SLACK] = {.title = "SLACK", .key = "slackWanted"},
+	[PLACED_SLACK] = {.title = "PLACED", .key = "slackPlaced"},
 };
 
 /* The answer as a tree, which the caller frees; NULL with the reason. */

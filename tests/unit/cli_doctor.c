@@ -136,7 +136,7 @@ static void tells_of_access(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char *status = mem_printf("{'access':{%s},%s", cases[i].access, STATUS("") + 1);
+		char *status = mem_printf("{'access':{%s},%s", cases[i].access, &STATUS("")[1]);
 		const char *rest = strchr(WELL, '\n') + 1;
 		char *want = mem_printf("%.*s%s%s%s", (int)(strlen(WELL) - strlen(rest)), WELL,
 					cases[i].want, rest, AGENTS FRAMES CLOCKS VALUES DATABASE);
