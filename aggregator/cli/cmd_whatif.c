@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evenkeel whatif: changes a copy of the cluster, and tells what that would do: by any other command
- * of ours, run before and after, of which the lines that differ are shown; or by a few figures.
+ * evenkeel whatif: a copy of the cluster is changed, and compared with the cluster: by a few figures,
+ * or by the lines of another command that differ.
  *
  * Exit status: 0; 1 if the server cannot be reached; 2 for changes that cannot be made and commands
- * that cannot be run.
+ * that cannot be run; the command's own where it fails before the change.
  */
 #include <errno.h>
 #include <math.h>
@@ -31,23 +31,23 @@ enum { FILE_MOST = 16 << 20, DEPTH_MOST = 16, CELLS_MOST = 16 << 20 };
 
 static const struct option_spec specs[] = {
 	CLI_LIST("remove", changes.remove, "NODE",
-		 "A node goes; pods that a controller replaces wait for another. Each option may stand several times."),
+		 "Remove a node; pods that a controller replaces become pending. Each option of a change may be repeated."),
 	CLI_LIST("add", changes.add, "NODES",
-		 "Nodes come, empty but for DaemonSets: 3xNODE are three like that one, 3xcpu=8,memory=32Gi three that "
-		 "give pods so much."),
-	CLI_LIST("cordon", changes.cordon, "NODE", "A node takes no new pods."),
+		 "Add nodes: 3xNODE are three like that one, with its DaemonSets' pods; 3xcpu=8,memory=32Gi are three "
+		 "with that allocatable."),
+	CLI_LIST("cordon", changes.cordon, "NODE", "Cordon a node."),
 	CLI_LIST("taint", changes.taint, "TAINT",
-		 "NODE:KEY[=VALUE]:EFFECT is added; NODE:KEY- or NODE:KEY:EFFECT- is removed. NoExecute evicts nothing."),
+		 "NODE:KEY[=VALUE]:EFFECT adds a taint, NODE:KEY- and NODE:KEY:EFFECT- remove it. No pod is evicted."),
 	CLI_LIST("scale", changes.scale, "SCALE",
-		 "NAMESPACE/WORKLOAD=N: a Deployment, StatefulSet or other controller has N pods."),
+		 "NAMESPACE/WORKLOAD=N sets the number of pods of a Deployment, StatefulSet or other controller."),
 	CLI_LIST("resize", changes.resize, "REQUESTS",
-		 "NAMESPACE/WORKLOAD=[CONTAINER/]cpu:200m,memory:1Gi: its pods request so much."),
+		 "NAMESPACE/WORKLOAD=[CONTAINER/]cpu:200m,memory:1Gi sets the requests of its pods."),
 	CLI_LIST("apply", changes.apply, "FILE",
-		 "Objects in YAML or JSON come, or replace those of their names."),
+		 "Add the objects of a YAML or JSON file, or replace those of the same names."),
 	CLI_LIST("set", settings, "OPTION=VALUE",
-		 "An option of COMMAND that only the second run has: cap-z=3."),
+		 "An option of COMMAND for the run after the change: drain-cpu-cap=0.7."),
 	CLI_TEXT("scenarios", 0, scenarios, "FILE",
-		 "A YAML file with a list of scenarios, each a name and any of these options: {name: small, remove: [a, b]}."),
+		 "A YAML file with a list of scenarios, each with a name and changes: {name: small, remove: [a, b]}."),
 	{0},
 };
 /* clang-format on */
@@ -91,7 +91,18 @@ static void add_line(const struct cli *cli, char sign, const char *line, struct 
 	buf_printf(out, "%s%c %s%s\n", paint, sign, line, *paint ? "\033[0m" : "");
 }
 
+/* The titles of a table's columns: "NODE       SCORE .." */
+static bool is_title(const char *line)
+{
+	size_t len = strcspn(line, " ");
+
+	return len > 1 && strspn(line, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-%") == len &&
+	       strncmp(line + len, "  ", 2) == 0;
+}
+
 /*
+ * Titles stand above the lines below them that differ.
+ *
  * The longest common sequence of lines by the usual table, left[i][j] of what stands behind i and j.
  * Where the table would be too large, all lines count as changed.
  */
@@ -99,6 +110,7 @@ static void compare(const struct cli *cli, struct lines a, struct lines b, struc
 {
 	size_t width = b.count + 1, i = 0, j = 0;
 	bool fits = (a.count + 1) * width <= CELLS_MOST;
+	const char *title = NULL;
 	uint32_t *left = fits ? mem_zalloc((a.count + 1) * width, sizeof(*left)) : NULL;
 
 	for (i = a.count; fits && i-- > 0;) {
@@ -114,10 +126,16 @@ static void compare(const struct cli *cli, struct lines a, struct lines b, struc
 	}
 	for (i = 0, j = 0; i < a.count || j < b.count;) {
 		if (fits && i < a.count && j < b.count && are_equal(a.of[i], b.of[j])) {
+			title = is_title(b.of[j]) ? b.of[j] : title;
 			i++;
 			j++;
-		} else if (i < a.count && (!fits || j == b.count ||
-					   left[(i + 1) * width + j] >= left[i * width + j + 1])) {
+			continue;
+		}
+		if (title)
+			buf_printf(out, "  %s\n", title);
+		title = NULL;
+		if (i < a.count && (!fits || j == b.count ||
+				    left[(i + 1) * width + j] >= left[i * width + j + 1])) {
 			add_line(cli, '-', a.of[i++], out);
 		} else {
 			add_line(cli, '+', b.of[j++], out);
@@ -126,24 +144,18 @@ static void compare(const struct cli *cli, struct lines a, struct lines b, struc
 	free(left);
 }
 
-/* The first line of a table stands above what differs. */
 static void show_difference(struct cli *cli, struct buf *before, struct buf *after)
 {
 	struct lines a, b;
-	struct buf changes = BUF_INIT;
+	size_t begin = cli->out.len;
 
 	buf_add_str(before, "");
 	buf_add_str(after, "");
 	a = split(before->data);
 	b = split(after->data);
-	compare(cli, a, b, &changes);
-	if (changes.len && a.count && b.count && are_equal(a.of[0], b.of[0]))
-		buf_printf(&cli->out, "  %s\n", b.of[0]);
-	if (changes.len)
-		buf_add(&cli->out, changes.data, changes.len);
-	else
+	compare(cli, a, b, &cli->out);
+	if (cli->out.len == begin)
 		lines_print(cli, "Nothing that this command shows would change.");
-	buf_fini(&changes);
 	free(a.of);
 	free(b.of);
 }
@@ -153,8 +165,8 @@ static void show_difference(struct cli *cli, struct buf *before, struct buf *aft
 enum figure {
 	NODES,
 	PODS,
-	WAITING,
-	NOWHERE, /* of those that wait: no node takes them, each asked about alone */
+	PENDING,
+	UNSCHEDULABLE, /* pending pods that fit no node, each judged alone */
 	CPU_REQUESTED,
 	MEM_REQUESTED,
 	CPU_USED,
@@ -172,12 +184,12 @@ static const struct {
 } figure_rows[FIGURES] = {
 	[NODES] = {.title = "NODES", .key = "nodes"},
 	[PODS] = {.title = "PODS", .key = "pods"},
-	[WAITING] = {.title = "WAITING", .key = "waitingPods"},
-	[NOWHERE] = {.title = "NOWHERE", .key = "podsThatFitNowhere"},
-	[CPU_REQUESTED] = {.title = "CPU-REQ%", .key = "cpuRequested", .share = true},
-	[MEM_REQUESTED] = {.title = "MEM-REQ%", .key = "memoryRequested", .share = true},
-	[CPU_USED] = {.title = "CPU-MEAN%", .key = "cpuMean", .share = true},
-	[MEM_USED] = {.title = "WORKSET-MEAN%", .key = "workingSetMean", .share = true},
+	[PENDING] = {.title = "PENDING-PODS", .key = "pendingPods"},
+	[UNSCHEDULABLE] = {.title = "UNSCHEDULABLE", .key = "unschedulablePods"},
+	[CPU_REQUESTED] = {.title = "CPU-REQ%", .key = "cpuRequestedShare", .share = true},
+	[MEM_REQUESTED] = {.title = "MEM-REQ%", .key = "memoryRequestedShare", .share = true},
+	[CPU_USED] = {.title = "CPU-MEAN%", .key = "cpuMeanShare", .share = true},
+	[MEM_USED] = {.title = "WORKSET-MEAN%", .key = "workingSetMeanShare", .share = true},
 	[DRAINED] = {.title = "DRAIN", .key = "drainNow"},
 	[UNNEEDED] = {.title = "UNNEEDED", .key = "unneeded"},
 	[WANTED_SLACK] = {.title = "SLACK", .key = "slackWanted"},
@@ -196,19 +208,20 @@ static cJSON *ask(struct client *client, const char *path, struct error *reason)
 	return doc;
 }
 
-static bool fits(struct client *client, const cJSON *pod)
+/* How many nodes would take the pod; NaN: it cannot be asked about. */
+static double count_fits(struct client *client, const cJSON *pod)
 {
 	cJSON *request = cJSON_CreateObject(), *doc = NULL;
 	struct buf body = BUF_INIT;
 	struct error ignored;
 	char *text;
-	bool fits;
+	double fits;
 
 	cJSON_AddItemReferenceToObject(request, "pod", (cJSON *)pod);
 	text = cJSON_PrintUnformatted(request);
 	if (client_post(client, "/v1/fit", text, strlen(text), &body, &ignored) == 0)
 		doc = cJSON_ParseWithLength(body.data, body.len);
-	fits = document_number(doc, "fits") > 0;
+	fits = document_number(doc, "fits");
 	cJSON_Delete(doc);
 	buf_fini(&body);
 	free(text);
@@ -217,13 +230,13 @@ static bool fits(struct client *client, const cJSON *pod)
 }
 
 /* Copies of a pod stand behind each other, and are asked about once. */
-static void count_waiting(struct client *client, const cJSON *snapshot, double of[FIGURES])
+static void count_pending(struct client *client, const cJSON *snapshot, double of[FIGURES])
 {
 	const cJSON *spec = NULL;
-	bool found = true;
+	double fits = 0;
 
-	of[WAITING] = 0;
-	of[NOWHERE] = 0;
+	of[PENDING] = 0;
+	of[UNSCHEDULABLE] = 0;
 	for (const cJSON *o = document_first(snapshot, "list.items"); o; o = o->next) {
 		const char *phase = document_text_or(o, "status.phase", "Pending");
 
@@ -231,10 +244,10 @@ static void count_waiting(struct client *client, const cJSON *snapshot, double o
 		    strcmp(phase, "Pending") != 0)
 			continue;
 		if (!spec || !cJSON_Compare(spec, document_at(o, "spec"), true))
-			found = fits(client, o);
+			fits = count_fits(client, o);
 		spec = document_at(o, "spec");
-		of[WAITING]++;
-		of[NOWHERE] += !found;
+		of[PENDING]++;
+		of[UNSCHEDULABLE] += isnan(fits) ? NAN : fits == 0;
 	}
 }
 
@@ -264,7 +277,7 @@ static void take_figures(struct client *client, const cJSON *snapshot, double of
 	of[UNNEEDED] = document_number(drain, "verdicts.unneeded");
 	of[WANTED_SLACK] = document_number(slack, "total.wanted");
 	of[PLACED_SLACK] = document_number(slack, "total.placed");
-	count_waiting(client, snapshot, of);
+	count_pending(client, snapshot, of);
 	cJSON_Delete(nodes);
 	cJSON_Delete(drain);
 	cJSON_Delete(slack);
@@ -278,7 +291,7 @@ static void add_figures(struct table *t, const char *name, size_t at, const doub
 	table_key(t, -(double)at);
 	table_cell(t, PAINT_PLAIN, name);
 	for (int f = 0; f < FIGURES; f++) {
-		bool bad = f == NOWHERE && of[f] > 0;
+		bool bad = f == UNSCHEDULABLE && of[f] > 0;
 
 		if (isnan(of[f]))
 			snprintf(text, sizeof(text), "-");
@@ -304,6 +317,9 @@ static void write_figures(struct jsonw *w, const char *name, const double of[FIG
 struct whatif_run {
 	struct cli *cli;
 	struct buf snapshot; /* of the cluster as it is; owned */
+	struct buf notes; /* what is left out of it; owned */
+	int before_code; /* of COMMAND before the change */
+	struct error before_reason;
 	struct option_list command; /* borrowed words; none: figures */
 };
 
@@ -325,9 +341,42 @@ static void forget_failures(cJSON *snapshot)
 	cJSON_AddArrayToObject(drain, "unremovable");
 }
 
-/* What answers for that, and its Snapshot, the caller's. */
-static int open_changed(const struct whatif_run *run, const struct variant *v,
-			struct offline **files, cJSON **snapshot)
+/* The first line of notes that the cluster has not as it is; NULL: there is none. */
+static char *find_new_note(const struct whatif_run *run, const struct snapshot_notes *notes)
+{
+	char *copy = mem_strdup(notes->text.data ? notes->text.data : ""), *save, *line;
+	const char *known = run->notes.data ? run->notes.data : "";
+
+	line = strtok_r(copy, "\n", &save);
+	while (line && strstr(known, line))
+		line = strtok_r(NULL, "\n", &save);
+	line = line ? mem_strdup(line) : NULL;
+	free(copy);
+	return line;
+}
+
+/* Refuses a change that brought what cannot be used; notes the same of the cluster as it is. */
+static int check_notes(struct whatif_run *run, const struct variant *v, struct offline *files)
+{
+	const struct snapshot_notes *notes = offline_notes(files);
+	char *line;
+	int code = CLI_OK;
+
+	if (!v->options) {
+		buf_clear(&run->notes);
+		buf_add_str(&run->notes, notes->text.data ? notes->text.data : "");
+		return CLI_OK;
+	}
+	line = find_new_note(run, notes);
+	if (line)
+		code = cli_fail(&run->cli->reason, CLI_USAGE, "%s: %s", v->name, line);
+	free(line);
+	return code;
+}
+
+/* Files that hold the cluster so, and their Snapshot, which is the caller's. */
+static int open_changed(struct whatif_run *run, const struct variant *v, struct offline **files,
+			cJSON **snapshot)
 {
 	struct error *reason = &run->cli->reason;
 	char *text;
@@ -345,10 +394,14 @@ static int open_changed(const struct whatif_run *run, const struct variant *v,
 		error_prefix(reason, "%s", v->name);
 	text = rc ? NULL : cJSON_PrintUnformatted(*snapshot);
 	if (!rc)
-		rc = offline_open_text(files, v->name, text, strlen(text), reason);
+		rc = offline_open_text(files, "the cluster", text, strlen(text), reason);
 	free(text);
-	if (!rc)
-		return CLI_OK;
+	if (!rc) {
+		rc = check_notes(run, v, *files);
+		if (!rc)
+			return CLI_OK;
+		offline_close(*files);
+	}
 	cJSON_Delete(*snapshot);
 	return CLI_USAGE;
 }
@@ -360,9 +413,10 @@ static void add_word(struct option_list *words, char *word)
 	words->items[words->count++] = word;
 }
 
-/* What the command prints then. */
-static int run_command(const struct whatif_run *run, const struct variant *v, struct buf *out)
+/* What COMMAND prints of the cluster so, and behind it a reason that it did not give before. */
+static int run_command(struct whatif_run *run, const struct variant *v, struct buf *out)
 {
+	struct error *reason = &run->cli->reason;
 	struct option_list words = {0};
 	struct offline *files = NULL;
 	cJSON *snapshot;
@@ -377,12 +431,22 @@ static int run_command(const struct whatif_run *run, const struct variant *v, st
 		add_word(&words, mem_strdup("--output=json"));
 	for (size_t i = 0; v->options && i < v->options->settings.count; i++)
 		add_word(&words, mem_printf("--%s", v->options->settings.items[i]));
-	code = commands_run(files, &words, out, &run->cli->reason);
+	code = commands_run(files, &words, run->cli->options, out, reason);
 	option_list_free(&words);
-	return code == CLI_USAGE && !out->len ? CLI_USAGE : CLI_OK;
+	if (!out->len && (code == CLI_USAGE || (code && !v->options)))
+		return code;
+	if (!v->options) {
+		run->before_code = code;
+		run->before_reason = *reason;
+	} else if (run->cli->options->output != OUTPUT_JSON &&
+		   strcmp(reason->text, run->before_reason.text) != 0) {
+		buf_printf(out, "%s\n", reason->text);
+	}
+	reason->text[0] = '\0';
+	return CLI_OK;
 }
 
-static int find_figures(const struct whatif_run *run, const struct variant *v, double of[FIGURES])
+static int find_figures(struct whatif_run *run, const struct variant *v, double of[FIGURES])
 {
 	struct offline *files = NULL;
 	struct client *client;
@@ -429,8 +493,8 @@ static int read_scenario(const cJSON *item, struct scenario *s, struct error *re
 	int rc = 0;
 
 	s->name = document_text(item, "name");
-	if (!s->name) {
-		error_set(reason, "each scenario must have a name");
+	if (!s->name || !*s->name || strcmp(s->name, now.name) == 0) {
+		error_set(reason, "each scenario must have a name, other than \"%s\"", now.name);
 		return -EINVAL;
 	}
 	add_word(&words, mem_strdup(changes_program.name));
@@ -450,6 +514,10 @@ static int read_scenario(const cJSON *item, struct scenario *s, struct error *re
 		if (rc)
 			error_set(reason, "%s: %s must be a text or a list of texts", s->name,
 				  member->string);
+	}
+	if (!rc && words.count == 1) {
+		error_set(reason, "%s: there is no change", s->name);
+		rc = -EINVAL;
 	}
 	if (!rc) {
 		rc = options_parse(&changes_program, &s->options, (int)words.count, words.items,
@@ -481,7 +549,13 @@ static int read_scenarios(const char *path, struct scenarios *s, struct error *r
 	for (const cJSON *item = document_first(s->file, ""); item && !rc; item = item->next) {
 		struct scenario one = {0};
 
-		rc = read_scenario(item, &one, reason);
+		for (size_t i = 0; i < s->count && !rc; i++)
+			if (document_is(item, "name", s->of[i].name)) {
+				error_set(reason, "there are two scenarios \"%s\"", s->of[i].name);
+				rc = -EINVAL;
+			}
+		if (!rc)
+			rc = read_scenario(item, &one, reason);
 		if (rc) {
 			error_prefix(reason, "%s", file_name(path));
 			continue;
@@ -513,7 +587,7 @@ static struct variant *list_variants(struct cli *cli, const struct scenarios *s,
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-static int show_figures(const struct whatif_run *run, const struct variant *of, size_t count)
+static int show_figures(struct whatif_run *run, const struct variant *of, size_t count)
 {
 	struct cli *cli = run->cli;
 	struct table *t = table_new();
@@ -571,19 +645,21 @@ static void add_answer(cJSON *doc, const char *name, const char *answer)
 	cJSON_AddItemToArray(cJSON_GetObjectItem(doc, "after"), item);
 }
 
-static int show_answers(const struct whatif_run *run, const struct variant *of, size_t count)
+static int show_answers(struct whatif_run *run, const struct variant *of, size_t count)
 {
 	struct cli *cli = run->cli;
 	struct buf before = BUF_INIT;
 	int code = run_command(run, &now, &before);
-	cJSON *doc = cli->options->output == OUTPUT_JSON ? start_document(before.data) : NULL;
+	cJSON *doc = cli->options->output == OUTPUT_JSON
+			     ? start_document(before.data ? before.data : "")
+			     : NULL;
 
 	for (size_t i = 0; i < count && !code; i++) {
 		struct buf was = BUF_INIT, after = BUF_INIT;
 
 		code = run_command(run, &of[i], &after);
 		if (!code && doc) {
-			add_answer(doc, of[i].name, after.data);
+			add_answer(doc, of[i].name, after.data ? after.data : "");
 		} else if (!code) {
 			if (i)
 				buf_add_char(&cli->out, '\n');
@@ -603,7 +679,32 @@ static int show_answers(const struct whatif_run *run, const struct variant *of, 
 	}
 	cJSON_Delete(doc);
 	buf_fini(&before);
-	return code;
+	if (code)
+		return code;
+	cli->reason = run->before_reason;
+	return run->before_code;
+}
+
+/* Of COMMAND: "OPTION=VALUE". */
+static int check_settings(struct cli *cli, const struct variant *of, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct option_list *settings = &of[i].options->settings;
+
+		if (of[i].options != cli->options && of[i].options->scenarios)
+			return cli_fail(&cli->reason, CLI_USAGE, "%s: a scenario has no scenarios",
+					of[i].name);
+		if (settings->count && !cli->operand_count)
+			return cli_fail(&cli->reason, CLI_USAGE,
+					"--set %s: there is no COMMAND, whose option it could be",
+					settings->items[0]);
+		for (size_t k = 0; k < settings->count; k++)
+			if (strcspn(settings->items[k], "=") == 0)
+				return cli_fail(&cli->reason, CLI_USAGE,
+						"--set \"%s\": must be OPTION=VALUE",
+						settings->items[k]);
+	}
+	return CLI_OK;
 }
 
 static int run(struct cli *cli)
@@ -625,6 +726,8 @@ static int run(struct cli *cli)
 		cli_fail(&cli->reason, CLI_USAGE, "name a change; --help lists them");
 		goto out;
 	}
+	if (check_settings(cli, of, count))
+		goto out;
 	rc = client_get(cli->client, "/v1/snapshot", &run.snapshot, &cli->reason);
 	if (rc)
 		code = client_exit(rc);
@@ -634,27 +737,32 @@ out:
 	free(of);
 	scenarios_fini(&scenarios);
 	buf_fini(&run.snapshot);
+	buf_fini(&run.notes);
 	return code;
 }
 
 const struct command command_whatif = {
 	.name = "whatif",
-	.usage = "[-- COMMAND ..]",
+	.usage = "CHANGE.. [-- COMMAND ..]",
 	.summary = "Show what a change of the cluster would do",
 	.details =
-		"The change is made in a copy; the cluster stays as it is. COMMAND is any command "
-		"that shows something of the cluster, with its options: it runs before and after, "
-		"and the lines that differ are shown, - before, + after. Without COMMAND figures "
-		"are shown: nodes, pods on them, pods that wait for a node and those that no node "
-		"takes, what is requested and used of the allocatable, nodes to drain now and "
-		"unneeded ones, and slack. Pods of a removed node and new pods of a workload "
-		"wait; nothing is scheduled.",
+		"The change is made in a copy; the cluster stays as it is. COMMAND is another "
+		"command, "
+		"with its options: it runs before and after the change, and the lines that differ "
+		"are shown, - before and + after. Without COMMAND the figures are: nodes; pods on "
+		"them; PENDING-PODS; UNSCHEDULABLE: pending pods that fit no node; CPU and memory "
+		"that are requested and used, as shares of the allocatable; nodes to DRAIN now, "
+		"and "
+		"UNNEEDED ones; SLACK: placeholders wanted, and PLACED. Nothing is scheduled: pods "
+		"of "
+		"a removed node and new pods of a workload are pending. Exit status 2: a change "
+		"cannot be made, or COMMAND cannot be run.",
 	.examples = {{"evenkeel whatif --remove node-7", "What the loss of a node would mean."},
 		     {"evenkeel whatif --add 3xnode-7 -- drain",
 		      "Which verdicts three more nodes would change."},
 		     {"evenkeel whatif --resize shop/web=cpu:200m -- nodes",
 		      "How full the nodes would be with smaller requests."},
-		     {"evenkeel whatif --set cap-cpu=0.7 -- drain",
+		     {"evenkeel whatif --set drain-cpu-cap=0.7 -- drain",
 		      "The plan with a lower cap on real use."},
 		     {"evenkeel whatif --scenarios plans.yaml",
 		      "Several changes beside each other."}},

@@ -370,21 +370,36 @@ static int run_command(const struct command *command, const struct cli_options *
 	return code;
 }
 
-/* NULL, or why what is one command's part cannot be run so. */
-static const char *find_unfit(const struct command *command, const struct cli_options *o)
+/* Whether the one is given, and is not the other. */
+static bool is_other(const char *text, const char *outer)
 {
-	if (command == &command_whatif || command == &command_act ||
+	return text && (!outer || strcmp(text, outer) != 0);
+}
+
+/* 0, or CLI_USAGE with the reason why the command cannot be run within another. */
+static int check_inner(const struct command *command, const struct cli_options *o,
+		       const struct cli_options *outer, struct error *reason)
+{
+	const char *conflict = output_conflict(o, command);
+
+	if (command == &command_whatif || command == &command_act || command == &command_version ||
 	    command->server == CLI_SERVER_UNUSED)
-		return "this command asks nothing that a change of the cluster could change";
-	if (o->help || o->version || o->watch_ns || o->snapshots.count || o->usage ||
-	    kube_server_is_given(o))
-		return "options of where answers come from, --watch, --help and --version stand "
-		       "before --";
-	return output_conflict(o, command);
+		return cli_fail(reason, CLI_USAGE, "whatif cannot run \"%s\"", command->name);
+	if (o->help || o->version || o->watch_ns)
+		return cli_fail(reason, CLI_USAGE,
+				"--help, --version and --watch do not go with COMMAND");
+	if (o->snapshots.count > outer->snapshots.count || is_other(o->usage, outer->usage) ||
+	    is_other(o->server, outer->server) || is_other(o->kubeconfig, outer->kubeconfig) ||
+	    is_other(o->context, outer->context))
+		return cli_fail(reason, CLI_USAGE,
+				"--snapshot, --usage, --server, --kubeconfig and --context stand "
+				"before --: they are of whatif, not of COMMAND");
+	return conflict ? cli_fail(reason, CLI_USAGE, "%s", conflict) : CLI_OK;
 }
 
 static int run_on_files(const struct command *command, const struct cli_options *options,
-			const struct option_list *operands, struct offline *files, struct buf *out)
+			const struct option_list *operands, struct offline *files, struct buf *out,
+			struct error *reason)
 {
 	struct cli_options made = *options;
 	struct cli cli = {
@@ -398,24 +413,23 @@ static int run_on_files(const struct command *command, const struct cli_options 
 	answer_from(&cli, files);
 	code = watch_run(&cli, command);
 	buf_add(out, cli.out.data, cli.out.len);
-	if (cli.reason.text[0])
-		buf_printf(out, "%s\n", cli.reason.text);
+	*reason = cli.reason;
 	client_free(cli.client);
 	buf_fini(&cli.out);
 	buf_fini(&cli.rows);
 	return code;
 }
 
-int commands_run(struct offline *files, const struct option_list *words, struct buf *out,
-		 struct error *reason)
+int commands_run(struct offline *files, const struct option_list *words,
+		 const struct cli_options *outer, struct buf *out, struct error *reason)
 {
 	char **argv = mem_zalloc(words->count + 2, sizeof(*argv));
 	int argc = (int)words->count + 1, code = CLI_USAGE;
-	struct option_program program = {.name = "evenkeel", .specs = NULL};
+	struct option_program program = {.name = "evenkeel", .env_prefix = "EVENKEEL_"};
 	struct cli_options options = {0};
 	struct option_list operands = {0};
 	const struct command *command;
-	const char *name, *unfit;
+	const char *name;
 
 	argv[0] = (char *)program.name;
 	memcpy(argv + 1, words->items, words->count * sizeof(*argv));
@@ -425,11 +439,9 @@ int commands_run(struct offline *files, const struct option_list *words, struct 
 	if (!command) {
 		error_set(reason, "there is no command \"%s\"", name ? name : "");
 	} else if (options_parse(&program, &options, argc, argv, &operands, reason) == 0) {
-		unfit = find_unfit(command, &options);
-		if (unfit) {
-			error_set(reason, "%s", unfit);
-		} else {
-			code = run_on_files(command, &options, &operands, files, out);
+		code = check_inner(command, &options, outer, reason);
+		if (!code) {
+			code = run_on_files(command, &options, &operands, files, out, reason);
 			files = NULL;
 		}
 		options_free(&program, &options);

@@ -15,12 +15,12 @@ extern const struct option_spec commands_common[]; /* options of all commands */
 int commands_main(int argc, char **argv);
 
 /*
- * Runs the command that the words are, as the program does, on what answers for the files, which it
- * closes: *out is what it would print, with its reason as the last line. CLI_USAGE with the reason
- * for words that are none.
+ * Runs a command line on files, which it closes; outer: the options of the command that asks. *out
+ * gets what it prints, *reason why the exit code, which it returns, is not CLI_OK. CLI_USAGE without
+ * output: no command could be run.
  */
-int commands_run(struct offline *files, const struct option_list *words, struct buf *out,
-		 struct error *reason);
+int commands_run(struct offline *files, const struct option_list *words,
+		 const struct cli_options *outer, struct buf *out, struct error *reason);
 
 /* --- cmd_doctor.c */
 

@@ -2,13 +2,12 @@
 /*
  * What becomes of pods:
  *
- *   on a removed node    those of DaemonSets and of the node itself, those without a controller and
- *                        those that have ended are gone; the others wait for a node, in the stead of
- *                        those that their controllers would make
- *   on an added node     those of the DaemonSets of its model run on it, too
- *   of a scaled workload new ones are copies that wait; the last of a StatefulSet go first, and of
- *                        others those that wait, then the newest
- *   of an applied one    all are new, and wait
+ *   node removed     pods of DaemonSets and of the node itself, pods without a controller and pods
+ *                    that have ended or are being deleted are removed; the others become pending
+ *   node added       it has copies of the DaemonSets' pods of its model
+ *   workload scaled  added pods are copies, and pending; removed are a StatefulSet's last pods, and
+ *                    of others pending pods, then the newest
+ *   workload applied all of its pods are new, and pending
  */
 #include "aggregator/cli/whatif_internal.h"
 
@@ -31,21 +30,24 @@ enum { FILE_MOST = 64 << 20, DEPTH_MOST = 64, REPLICAS_MOST = 10000, NODES_MOST 
 
 /* --- workloads -------------------------------------------------------------------------------- */
 
-/* "web" is the Deployment of a ReplicaSet "web-5d4f", and a StatefulSet or Job of that name. */
+/* The name of what people call the workload: a Deployment's, without the hash of its ReplicaSet. */
 static bool is_of_workload(const cJSON *pod, const char *namespace, const char *workload)
 {
 	const cJSON *controller = document_controller(pod);
-	const char *owner = document_text_or(controller, "name", "");
+	const char *owner = document_text_or(controller, "name", ""),
+		   *hash = document_label(pod, "pod-template-hash");
 	size_t len = strlen(workload);
 
 	if (!document_is(pod, "kind", "Pod") || whatif_has_ended(pod) ||
+	    document_text(pod, "metadata.deletionTimestamp") ||
 	    !document_is(pod, "metadata.namespace", namespace))
 		return false;
 	if (strcmp(owner, workload) == 0)
 		return true;
-	return document_is(controller, "kind", "ReplicaSet") &&
-	       strncmp(owner, workload, len) == 0 && owner[len] == '-' &&
-	       !strchr(owner + len + 1, '-');
+	if (!document_is(controller, "kind", "ReplicaSet") || strncmp(owner, workload, len) != 0 ||
+	    owner[len] != '-')
+		return false;
+	return hash ? strcmp(owner + len + 1, hash) == 0 : !strchr(owner + len + 1, '-');
 }
 
 struct member {
@@ -119,17 +121,51 @@ static int compare_leaving(const void *a, const void *b)
 	return order ? order : strcmp(y_name, x_name);
 }
 
-/* What the controller of the pod is to keep. */
-static void set_replicas(struct whatif *w, const cJSON *pod, size_t replicas)
+static int check_controllers(const struct whatif *w, const struct workload *of)
 {
-	const cJSON *of = document_controller(pod);
-	cJSON *controller = whatif_find(w, document_text_or(of, "kind", ""),
-					document_text_or(pod, "metadata.namespace", ""),
-					document_text_or(of, "name", ""));
+	const char *first = document_text_or(document_controller(of->pods[0].pod), "kind", "");
 
+	if (strcmp(first, "DaemonSet") == 0)
+		return whatif_refuse(w, "a DaemonSet has a pod on each node");
+	for (size_t i = 1; i < of->count; i++)
+		if (!document_is(document_controller(of->pods[i].pod), "kind", first))
+			return whatif_refuse(w, "a %s and a %s have this name", first,
+					     document_text_or(document_controller(of->pods[i].pod),
+							      "kind", ""));
+	return 0;
+}
+
+/* Of several ReplicaSets, while a Deployment is rolled out, nobody knows who has how many. */
+static void set_replicas(struct whatif *w, const struct workload *of, size_t replicas)
+{
+	const cJSON *pod = of->pods[0].pod, *owner = document_controller(pod);
+	const char *name = document_text_or(owner, "name", "");
+	cJSON *controller =
+		whatif_find(w, document_text_or(owner, "kind", ""), of->namespace, name);
+
+	for (size_t i = 1; i < of->count; i++)
+		if (!document_is(document_controller(of->pods[i].pod), "name", name))
+			return;
 	if (controller)
 		whatif_set_number(whatif_object_in(controller, "spec"), "replicas",
 				  (double)replicas);
+}
+
+/* Each pod of a StatefulSet has claims of its own. */
+static void drop_claims(cJSON *pod, const char *model)
+{
+	cJSON *volumes = whatif_list_in(whatif_object_in(pod, "spec"), "volumes"), *next;
+	char *ending = mem_printf("-%s", model);
+	size_t len = strlen(ending);
+
+	for (cJSON *volume = volumes->child; volume; volume = next) {
+		const char *claim = document_text_or(volume, "persistentVolumeClaim.claimName", "");
+
+		next = volume->next;
+		if (strlen(claim) > len && strcmp(claim + strlen(claim) - len, ending) == 0)
+			cJSON_Delete(cJSON_DetachItemViaPointer(volumes, volume));
+	}
+	free(ending);
 }
 
 static int scale(struct whatif *w)
@@ -145,14 +181,17 @@ static int scale(struct whatif *w)
 			rc = whatif_refuse(w, "must end in a number of replicas, at most %d",
 					   REPLICAS_MOST);
 	}
+	if (!rc)
+		rc = check_controllers(w, &of);
 	if (!rc) {
-		set_replicas(w, of.pods[0].pod, replicas);
+		set_replicas(w, &of, replicas);
 		qsort(of.pods, of.count, sizeof(*of.pods), compare_leaving);
 		for (size_t i = of.count; i < replicas; i++) {
 			cJSON *copy = cJSON_Duplicate(of.pods[0].pod, true);
 
-			whatif_give_name(w, copy, &w->pods_made);
+			whatif_give_name(copy, &w->pods_made);
 			whatif_let_wait(w, copy);
+			drop_claims(copy, document_text_or(of.pods[0].pod, "metadata.name", ""));
 			whatif_add(w, copy);
 		}
 		for (size_t i = 0; i + replicas < of.count; i++)
@@ -164,6 +203,18 @@ static int scale(struct whatif *w)
 
 /* --- requests --------------------------------------------------------------------------------- */
 
+static bool has_resource(const struct whatif *w, const char *name)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach (item, w->items) {
+		if (document_is(item, "kind", "Node") &&
+		    cJSON_HasObjectItem(document_at(item, "status.allocatable"), name))
+			return true;
+	}
+	return false;
+}
+
 static int set_request(struct whatif *w, cJSON *container, const char *name, const char *amount)
 {
 	cJSON *resources = whatif_object_in(container, "resources");
@@ -171,6 +222,8 @@ static int set_request(struct whatif *w, cJSON *container, const char *name, con
 		cJSON_GetObjectItemCaseSensitive(whatif_object_in(resources, "limits"), name));
 	int64_t milli, most;
 
+	if (!has_resource(w, name))
+		return whatif_refuse(w, "no node has a resource \"%s\"", name);
 	if (quantity_parse_milli(amount, &milli, w->error) || milli < 0)
 		return whatif_refuse(w, "\"%s\" is no amount", amount);
 	if (limit && quantity_parse_milli(limit, &most, w->error) == 0 && milli > most)
@@ -184,7 +237,8 @@ static int set_request(struct whatif *w, cJSON *container, const char *name, con
 static int resize_container(struct whatif *w, cJSON *container, const char *amounts)
 {
 	char *text = mem_strdup(amounts), *save, *part;
-	int rc = *text ? 0 : whatif_refuse(w, "must end in RESOURCE:AMOUNT");
+	int rc = strspn(text, ",") < strlen(text) ? 0
+						  : whatif_refuse(w, "must end in RESOURCE:AMOUNT");
 
 	for (part = strtok_r(text, ",", &save); part && !rc; part = strtok_r(NULL, ",", &save)) {
 		char *colon = strchr(part, ':');
@@ -203,7 +257,7 @@ static int resize_container(struct whatif *w, cJSON *container, const char *amou
 /* The container that the text names behind the workload, or the only one. */
 static int resize_pod(struct whatif *w, cJSON *pod, const char *container, const char *amounts)
 {
-	cJSON *first = document_first(pod, "spec.containers"), *at = first;
+	cJSON *first = document_first(pod, "spec.containers"), *at = first, *granted, *status;
 
 	while (at && container && !document_is(at, "name", container))
 		at = at->next;
@@ -217,6 +271,14 @@ static int resize_pod(struct whatif *w, cJSON *pod, const char *container, const
 				     "NAMESPACE/WORKLOAD=%s/cpu:200m",
 				     document_text_or(pod, "metadata.name", "the pod"),
 				     document_text_or(first, "name", "CONTAINER"));
+	/* What the kubelet granted before. */
+	granted = whatif_list_in(whatif_object_in(pod, "status"), "containerStatuses");
+	cJSON_ArrayForEach (status, granted) {
+		if (!document_is(status, "name", document_text(at, "name")))
+			continue;
+		cJSON_DeleteItemFromObjectCaseSensitive(status, "resources");
+		cJSON_DeleteItemFromObjectCaseSensitive(status, "allocatedResources");
+	}
 	return resize_container(w, at, amounts);
 }
 
@@ -249,13 +311,14 @@ static int remove_node(struct whatif *w)
 
 	if (!node)
 		return -EINVAL;
-	cJSON_Delete(cJSON_DetachItemViaPointer(w->items, node));
+	whatif_remove(w, node);
 	for (item = w->items->child; item; item = next) {
 		next = item->next;
 		if (!document_is(item, "kind", "Pod") ||
 		    !document_is(item, "spec.nodeName", w->text))
 			continue;
 		if (whatif_has_ended(item) || whatif_is_of_daemon(item) ||
+		    document_text(item, "metadata.deletionTimestamp") ||
 		    !document_controller(item)) {
 			whatif_remove(w, item);
 			continue;
@@ -289,14 +352,14 @@ static cJSON *make_shape(struct whatif *w, const char *shape)
 			continue;
 		*equals = '\0';
 		rc = quantity_parse_milli(equals + 1, &amount, w->error);
+		if (!rc && amount < 0)
+			rc = -EINVAL;
 		whatif_set_text(allocatable, part, equals + 1);
 	}
 	free(text);
 	if (rc || !document_text(allocatable, "cpu") || !document_text(allocatable, "memory")) {
 		cJSON_Delete(node);
-		whatif_refuse(w,
-			      "must be a node's name, or a shape such as cpu=8,memory=32Gi, with a "
-			      "number as in 3x before either");
+		whatif_refuse(w, "must be amounts of cpu and memory, as in cpu=8,memory=32Gi");
 		return NULL;
 	}
 	cJSON_AddItemToObject(status, "capacity", cJSON_Duplicate(allocatable, true));
@@ -333,7 +396,7 @@ static void add_daemon_pods(struct whatif *w, const char *node, const char *mode
 		    !whatif_is_of_daemon(item) || !document_is(item, "spec.nodeName", model))
 			continue;
 		pod = cJSON_Duplicate(item, true);
-		whatif_give_name(w, pod, &w->pods_made);
+		whatif_give_name(pod, &w->pods_made);
 		whatif_set_text(whatif_object_in(pod, "spec"), "nodeName", node);
 		whatif_copy_use(w, item, pod);
 		whatif_add(w, pod);
@@ -344,7 +407,7 @@ static void add_one_node(struct whatif *w, cJSON *node, const char *model)
 {
 	const char *name;
 
-	whatif_give_name(w, node, &w->nodes_made);
+	whatif_give_name(node, &w->nodes_made);
 	name = document_text(node, "metadata.name");
 	whatif_set_text(whatif_object_in(whatif_object_in(node, "metadata"), "labels"),
 			"kubernetes.io/hostname", name);
@@ -371,6 +434,8 @@ static int add_nodes(struct whatif *w)
 	}
 	if (count < 1 || count > NODES_MOST)
 		return whatif_refuse(w, "must be 1 to %d nodes", NODES_MOST);
+	if (!model && !strchr(of, '='))
+		return whatif_refuse(w, "there is no node \"%s\"", of);
 	node = model ? copy_node(model) : make_shape(w, of);
 	if (!node)
 		return -EINVAL;
@@ -432,6 +497,8 @@ static int change_taint(struct whatif *w, char *text)
 	value = strchr(key, '=');
 	if (value)
 		*value++ = '\0';
+	if (!*key)
+		return whatif_refuse(w, "the key of the taint is empty");
 	taints = whatif_list_in(whatif_object_in(node, "spec"), "taints");
 	if (gone)
 		return remove_taints(taints, key, effect)
@@ -462,25 +529,43 @@ static int taint(struct whatif *w)
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-/* What makes pods is replaced by a ReplicaSet and its pods, which wait. */
+/* How many pods it makes; a pod of a DaemonSet is for one node. -EINVAL with the reason. */
+static int count_replicas(struct whatif *w, const cJSON *object, size_t *replicas)
+{
+	const char *kind = document_text_or(object, "kind", ""),
+		   *key = strcmp(kind, "Job") == 0 ? "parallelism" : "replicas";
+	const cJSON *member = document_at(document_at(object, "spec"), key);
+	double count = member ? document_number(document_at(object, "spec"), key) : 1;
+
+	if (strcmp(kind, "DaemonSet") == 0)
+		return whatif_refuse(w, "DaemonSet %s: give its Pods, each with its node",
+				     document_text_or(object, "metadata.name", ""));
+	if (isnan(count) || count < 0 || count > REPLICAS_MOST || count != floor(count))
+		return whatif_refuse(w, "%s %s: %s must be a whole number up to %d", kind,
+				     document_text_or(object, "metadata.name", ""), key,
+				     REPLICAS_MOST);
+	*replicas = (size_t)count;
+	return 0;
+}
+
+/* In place of the pods of the workload come those of the object. */
 static int apply_workload(struct whatif *w, const cJSON *object)
 {
-	const char *name = document_text_or(object, "metadata.name", "");
 	struct workload of = {
 		.namespace = mem_strdup(document_text_or(object, "metadata.namespace", "default")),
-		.name = mem_strdup(name),
+		.name = mem_strdup(document_text_or(object, "metadata.name", "")),
 	};
-	double replicas = document_number(object, "spec.replicas");
+	size_t replicas = 0;
 	char *text = cJSON_PrintUnformatted(object);
 	struct buf json = BUF_INIT;
 	cJSON *pod;
-	int rc = pod_file_convert(w->text, text, strlen(text), &json, w->error);
+	int rc = count_replicas(w, object, &replicas);
 
+	if (!rc && pod_file_convert(w->text, text, strlen(text), &json, w->error)) {
+		error_prefix(w->error, "--apply");
+		rc = -EINVAL;
+	}
 	free(text);
-	if (!rc && isnan(replicas))
-		replicas = 1;
-	if (!rc && (replicas < 0 || replicas > REPLICAS_MOST))
-		rc = whatif_refuse(w, "%s: replicas must be at most %d", name, REPLICAS_MOST);
 	if (rc)
 		goto out;
 	find_pods(w, &of);
@@ -491,10 +576,10 @@ static int apply_workload(struct whatif *w, const cJSON *object)
 	whatif_set_text(pod, "kind", "Pod");
 	whatif_set_text(whatif_object_in(pod, "metadata"), "namespace", of.namespace);
 	whatif_let_wait(w, pod);
-	for (size_t i = (size_t)replicas; i > 0; i--) {
+	for (; replicas > 0; replicas--) {
 		cJSON *copy = cJSON_Duplicate(pod, true);
 
-		whatif_give_name(w, copy, &w->pods_made);
+		whatif_give_name(copy, &w->pods_made);
 		whatif_add(w, copy);
 	}
 	cJSON_Delete(pod);
@@ -508,7 +593,8 @@ static int apply_object(struct whatif *w, cJSON *object)
 {
 	const char *kind = document_text(object, "kind"),
 		   *version = document_text(object, "apiVersion"),
-		   *name = document_text(object, "metadata.name");
+		   *name = document_text(object, "metadata.name"),
+		   *node = document_text(object, "spec.nodeName");
 	enum object_kind known;
 	cJSON *old, *item;
 
@@ -523,6 +609,8 @@ static int apply_object(struct whatif *w, cJSON *object)
 		return whatif_refuse(w, "an object must have apiVersion, kind and metadata.name");
 	if (document_at(object, "spec.template"))
 		return apply_workload(w, object);
+	if (strcmp(kind, "Pod") == 0 && node && !whatif_find(w, "Node", "", node))
+		return whatif_refuse(w, "Pod %s: there is no node \"%s\"", name, node);
 	if (object_kind_find(version, kind, &known))
 		return whatif_refuse(w, "%s %s: no answer depends on this kind", kind, name);
 	if (object_kind_namespaced(known) && !document_text(object, "metadata.namespace"))
@@ -538,13 +626,17 @@ static int apply(struct whatif *w)
 {
 	const struct yaml_json_limits limits = {DEPTH_MOST, FILE_MOST};
 	struct buf text = BUF_INIT, json = BUF_INIT;
-	size_t documents;
+	size_t documents = 0;
 	char *line, *save;
 	int rc = file_read(w->text, FILE_MOST, &text, w->error);
 
 	if (!rc)
 		rc = yaml_json_convert(file_name(w->text), text.data ? text.data : "", text.len,
 				       &limits, &json, &documents, w->error);
+	if (rc)
+		error_prefix(w->error, "--apply");
+	else if (!documents)
+		rc = whatif_refuse(w, "there is no object");
 	for (line = rc || !json.data ? NULL : strtok_r(json.data, "\n", &save); line && !rc;
 	     line = strtok_r(NULL, "\n", &save)) {
 		cJSON *object = cJSON_Parse(line);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes of a cluster that are only thought of: made in a Snapshot (aggregator/api/snapshot.h). */
+/* Changes of a cluster, made in its Snapshot (aggregator/api/snapshot.h). */
 #ifndef EVENKEEL_AGGREGATOR_CLI_WHATIF_H
 #define EVENKEEL_AGGREGATOR_CLI_WHATIF_H
 
@@ -14,7 +14,7 @@ struct whatif_changes {
 };
 
 /*
- * Makes them in the order of the members, and of each list. Names that have to be made up are
+ * Makes them in the order of the members, and of each list. Added nodes and pods are named
  * "whatif-1" and so on. -EINVAL with the reason, which names the option and its text.
  */
 int whatif_change(cJSON *snapshot, const struct whatif_changes *changes, struct error *error);

@@ -39,25 +39,25 @@ cJSON *whatif_find(const struct whatif *w, const char *kind, const char *namespa
 		   const char *name);
 /* The same of a node; NULL with the reason. */
 cJSON *whatif_find_node(const struct whatif *w, const char *name);
-/* A name that no such object has; it stands for the uid, too. */
-void whatif_give_name(const struct whatif *w, cJSON *object, unsigned int *made);
+/* Sets name and uid to "whatif-N", N behind *made. */
+void whatif_give_name(cJSON *object, unsigned int *made);
 /* Takes the object. A kind that was not followed is from now on. */
 void whatif_add(struct whatif *w, cJSON *object);
-/* What uses nothing any more, and is not counted. */
+/* Frees an object of the list; of a pod, its use is taken from its node, and budgets count it no more. */
 void whatif_remove(struct whatif *w, cJSON *object);
 
 bool whatif_has_ended(const cJSON *pod);
-/* Or of the node itself. */
+/* A DaemonSet's pod, or a mirror pod of the node. */
 bool whatif_is_of_daemon(const cJSON *pod);
-/* It becomes one that is still to be placed; and one of the list leaves its node to be placed. */
+/* Makes the pod pending. whatif_leave(): one of the list, whose use is taken from its node. */
 void whatif_let_wait(const struct whatif *w, cJSON *pod);
 void whatif_leave(struct whatif *w, cJSON *pod);
 /* What the model uses is what the pod uses on its node. */
 void whatif_copy_use(const struct whatif *w, const cJSON *model, const cJSON *pod);
-/* A node that is empty, and uses nothing; model NULL: like any. */
+/* Adds measurements of a node that uses nothing; model: the node with the same windows, NULL: any. */
 void whatif_add_use(const struct whatif *w, const char *node, const char *model);
 
-/* Before the first change; and when all are made: the status of what counts pods follows. */
+/* Called before the first change, and after the last; made: the status of budgets and controllers is updated. */
 void whatif_begin(struct whatif *w);
 void whatif_end(struct whatif *w, bool made);
 

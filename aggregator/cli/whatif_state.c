@@ -19,7 +19,7 @@
 #include "shared/document.h"
 #include "shared/mem.h"
 
-/* Whose status follows the pods that come and go. */
+/* An object whose status depends on pods: a budget, or a controller. */
 struct whatif_counter {
 	cJSON *object; /* borrowed; NULL: it has gone */
 	const char *namespace, *kind, *name; /* borrowed of it */
@@ -98,19 +98,11 @@ cJSON *whatif_find_node(const struct whatif *w, const char *name)
 	return node;
 }
 
-/* One that no such object has; it stands for the uid, too. */
-void whatif_give_name(const struct whatif *w, cJSON *object, unsigned int *made)
+void whatif_give_name(cJSON *object, unsigned int *made)
 {
-	const char *kind = document_text_or(object, "kind", ""),
-		   *namespace = document_text_or(object, "metadata.namespace", "");
+	char *name = mem_printf("whatif-%u", ++*made);
 	cJSON *metadata = whatif_object_in(object, "metadata");
-	char *name;
 
-	name = mem_printf("whatif-%u", ++*made);
-	while (whatif_find(w, kind, namespace, name)) {
-		free(name);
-		name = mem_printf("whatif-%u", ++*made);
-	}
 	whatif_set_text(metadata, "name", name);
 	whatif_set_text(metadata, "uid", name);
 	free(name);
@@ -218,6 +210,8 @@ static void follow(const struct whatif *w, struct whatif_counter *c)
 {
 	cJSON *pod, *status;
 
+	if (!c->object)
+		return;
 	if (c->fresh) {
 		cJSON_DeleteItemFromObjectCaseSensitive(c->object, "status");
 		c->pods = 0;
@@ -227,7 +221,7 @@ static void follow(const struct whatif *w, struct whatif_counter *c)
 				count_pod(c, pod, 1);
 		}
 	}
-	if (!c->object || (!c->fresh && c->pods == 0 && c->ready == 0))
+	if (!c->fresh && c->pods == 0 && c->ready == 0)
 		return;
 	status = whatif_object_in(c->object, "status");
 	if (c->budget) {
@@ -289,11 +283,19 @@ static void move_use(cJSON *to, const cJSON *use, double sign)
 	}
 }
 
-/* The measurements of the pod's node. */
-static cJSON *use_of_node(const struct whatif *w, const cJSON *use)
+/* The windows of the pod's node, and its last half minute. */
+static void move_use_of_node(const struct whatif *w, const cJSON *use, double sign)
 {
-	return cJSON_GetObjectItem(document_find(w->nodes, "", "name", document_text(use, "node")),
-				   "usage");
+	const cJSON *node = document_find(w->nodes, "", "name", document_text(use, "node")),
+		    *amounts = document_at(use, "usage");
+	cJSON *recent;
+
+	move_use(cJSON_GetObjectItem(node, "usage"), amounts, sign);
+	cJSON_ArrayForEach (recent, document_at(node, "recent")) {
+		move_use(recent,
+			 document_at(cJSON_GetObjectItem(amounts, recent->string), "windows.5m"),
+			 sign);
+	}
 }
 
 static cJSON *use_of_pod(const struct whatif *w, const cJSON *pod)
@@ -321,7 +323,7 @@ static void forget_use(const struct whatif *w, const cJSON *pod)
 
 	if (!use)
 		return;
-	move_use(use_of_node(w, use), document_at(use, "usage"), -1);
+	move_use_of_node(w, use, -1);
 	cJSON_Delete(cJSON_DetachItemViaPointer(w->pods, use));
 }
 
@@ -336,7 +338,7 @@ void whatif_copy_use(const struct whatif *w, const cJSON *model, const cJSON *po
 	use = cJSON_Duplicate(of, true);
 	whatif_set_text(use, "uid", document_text(pod, "metadata.uid"));
 	whatif_set_text(use, "node", document_text(pod, "spec.nodeName"));
-	move_use(use_of_node(w, use), document_at(use, "usage"), 1);
+	move_use_of_node(w, use, 1);
 	cJSON_AddItemToArray(w->pods, use);
 }
 
@@ -350,12 +352,22 @@ bool whatif_is_of_daemon(const cJSON *pod)
 	       document_is(controller, "kind", "Node");
 }
 
-/* The zone and the region of its node are labels of a pod that has one. */
+/* The measurements that are the newest: of a node that is heard. */
+static const cJSON *newest_use(const struct whatif *w)
+{
+	const cJSON *use, *newest = NULL;
+
+	cJSON_ArrayForEach (use, w->nodes) {
+		if (!newest || strcmp(document_text_or(use, "end", ""),
+				      document_text_or(newest, "end", "")) > 0)
+			newest = use;
+	}
+	return newest;
+}
 
 void whatif_add_use(const struct whatif *w, const char *name, const char *model)
 {
-	const cJSON *of =
-		model ? document_find(w->nodes, "", "name", model) : document_first(w->nodes, "");
+	const cJSON *of = model ? document_find(w->nodes, "", "name", model) : newest_use(w);
 	cJSON *use;
 
 	if (!of)
@@ -365,6 +377,9 @@ void whatif_add_use(const struct whatif *w, const char *name, const char *model)
 	clear_use(cJSON_GetObjectItem(use, "usage"));
 	clear_use(cJSON_GetObjectItem(use, "recent"));
 	clear_use(cJSON_GetObjectItem(use, "contention"));
+	clear_use(cJSON_GetObjectItem(use, "totals"));
+	cJSON_DeleteItemFromObjectCaseSensitive(use, "machine");
+	cJSON_DeleteItemFromObjectCaseSensitive(cJSON_GetObjectItem(use, "source"), "quarantine");
 	cJSON_AddItemToArray(w->nodes, use);
 }
 
@@ -380,6 +395,7 @@ void whatif_remove(struct whatif *w, cJSON *object)
 	cJSON_Delete(cJSON_DetachItemViaPointer(w->items, object));
 }
 
+/* The zone and the region of its node are labels of a pod that has one. */
 void whatif_let_wait(const struct whatif *w, cJSON *pod)
 {
 	cJSON *metadata = whatif_object_in(pod, "metadata"),
@@ -389,6 +405,7 @@ void whatif_let_wait(const struct whatif *w, cJSON *pod)
 	cJSON_DeleteItemFromObjectCaseSensitive(labels, "topology.kubernetes.io/region");
 	cJSON_DeleteItemFromObjectCaseSensitive(whatif_object_in(pod, "spec"), "nodeName");
 	cJSON_DeleteItemFromObjectCaseSensitive(pod, "status");
+	cJSON_DeleteItemFromObjectCaseSensitive(metadata, "deletionTimestamp");
 	whatif_set_text(whatif_object_in(pod, "status"), "phase", "Pending");
 	whatif_set_text(metadata, "creationTimestamp", w->time);
 }
@@ -408,6 +425,12 @@ void whatif_begin(struct whatif *w)
 	cJSON *item;
 
 	cJSON_ArrayForEach (item, w->items) {
+		unsigned int made = 0;
+
+		if (sscanf(document_text_or(item, "metadata.name", ""), "whatif-%u", &made) == 1) {
+			w->nodes_made = made > w->nodes_made ? made : w->nodes_made;
+			w->pods_made = w->nodes_made;
+		}
 		add_counter(w, item, false);
 	}
 }

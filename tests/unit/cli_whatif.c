@@ -21,7 +21,8 @@
 #define POD(name, uid, owner, kind, made, ready)                                                   \
 	"{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"" name                   \
 	"\",\"namespace\":\"shop\",\"uid\":\"" uid                                                 \
-	"\",\"labels\":{\"app\":\"web\"},\"creationTimestamp\":\"2026-01-0" made                   \
+	"\",\"labels\":{\"app\":\"web\",\"pod-template-hash\":\"5d\"},\"creationTimestamp\":"      \
+	"\"2026-01-0" made                                                                         \
 	"T00:00:00Z\",\"ownerReferences\":[{\"controller\":true,\"kind\":\"" kind                  \
 	"\",\"name\":\"" owner                                                                     \
 	"\"}]},\"spec\":{\"nodeName\":\"a\",\"containers\":[{\"name\":\"c\",\"resources\":{"       \
@@ -38,7 +39,8 @@ static const char snapshot[] =
 	"\"list\":{\"items\":["
 	"{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"a\",\"labels\":{"
 	"\"zone\":\"z\"},\"annotations\":{\"x\":\"y\"}},\"spec\":{\"unschedulable\":true,"
-	"\"taints\":[{\"key\":\"old\",\"effect\":\"NoSchedule\"}]}},"
+	"\"taints\":[{\"key\":\"old\",\"effect\":\"NoSchedule\"}]},\"status\":{\"allocatable\":{"
+	"\"cpu\":\"8\",\"memory\":\"8Gi\"}}},"
 	"{\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\",\"metadata\":{\"name\":\"web-5d\","
 	"\"namespace\":\"shop\"},\"spec\":{\"replicas\":2}},"
 	"{\"apiVersion\":\"policy/v1\",\"kind\":\"PodDisruptionBudget\",\"metadata\":{\"name\":"
@@ -293,12 +295,14 @@ static void test_refusals(void **state)
 		{"cordon", "", NULL, "--cordon : there is no node \"\""},
 		{"add", "0x a", NULL, "must be 1 to 1000 nodes"},
 		{"add", "1001x a", NULL, "must be 1 to 1000 nodes"},
-		{"add", "2x b", NULL, "must be a node's name, or a shape"},
-		{"add", "cpu=8", NULL, "must be a node's name, or a shape"},
-		{"add", "cpu=8,memory=x", NULL, "must be a node's name, or a shape"},
-		{"add", "cpu=8,=1,memory=1", NULL, "must be a node's name, or a shape"},
+		{"add", "2x b", NULL, "there is no node \"b\""},
+		{"add", "cpu=8", NULL, "must be amounts of cpu and memory"},
+		{"add", "cpu=8,memory=x", NULL, "must be amounts of cpu and memory"},
+		{"add", "cpu=8,=1,memory=1", NULL, "must be amounts of cpu and memory"},
 		{"taint", "a", NULL, "must be NODE:KEY[=VALUE]:EFFECT"},
 		{"taint", "a:", NULL, "must be NODE:KEY[=VALUE]:EFFECT"},
+		{"add", "cpu=-8,memory=1Gi", NULL, "must be amounts of cpu and memory"},
+		{"taint", "a::NoSchedule", NULL, "the key of the taint is empty"},
 		{"taint", "a:k", NULL, "must end in NoSchedule, PreferNoSchedule or NoExecute"},
 		{"taint", "a:k:Never", NULL, "must end in NoSchedule"},
 		{"taint", "a:k-", NULL, "there is no such taint"},
@@ -314,6 +318,9 @@ static void test_refusals(void **state)
 		{"scale", "shop/web=-1", NULL, "must end in a number of replicas, at most 10000"},
 		{"scale", "shop/web=1x", NULL, "must end in a number of replicas"},
 		{"scale", "shop/web=10001", NULL, "must end in a number of replicas"},
+		{"scale", "shop/log=2", NULL, "a DaemonSet has a pod on each node"},
+		{"resize", "shop/web=,", NULL, "must end in RESOURCE:AMOUNT"},
+		{"resize", "shop/web=foo:1", NULL, "no node has a resource \"foo\""},
 		{"resize", "shop/web=", NULL, "must end in RESOURCE:AMOUNT"},
 		{"resize", "shop/web=cpu", NULL, "\"cpu\" must be RESOURCE:AMOUNT"},
 		{"resize", "shop/web=:1", NULL, "\":1\" must be RESOURCE:AMOUNT"},
@@ -322,6 +329,19 @@ static void test_refusals(void **state)
 		{"resize", "shop/web=cpu:2001m", NULL, "cpu of \"c\" is above its limit of 2"},
 		{"resize", "shop/web=d/cpu:1", NULL, "there is no container \"d\" in web-5d-1"},
 		{"apply", "/nonexistent", NULL, "/nonexistent"},
+		{"apply", "$", "", "there is no object"},
+		{"apply", "$",
+		 "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {nodeName: z}}",
+		 "Pod p: there is no node \"z\""},
+		{"apply", "$",
+		 "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}, spec: {template: "
+		 "{}}}",
+		 "DaemonSet d: give its Pods, each with its node"},
+		{"apply", "$",
+		 "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: "
+		 "2.5, "
+		 "template: {}}}",
+		 "Deployment d: replicas must be a whole number up to 10000"},
 		{"apply", "$", "{a: 1}", "must have apiVersion, kind and metadata.name"},
 		{"apply", "$", "{a: ]", "objects.yaml:1"},
 		{"apply", "$", "{apiVersion: v1, kind: Service, metadata: {name: s}}",
@@ -329,7 +349,7 @@ static void test_refusals(void **state)
 		{"apply", "$",
 		 "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: "
 		 "10001, template: {spec: {containers: [{name: c}]}}}}",
-		 "web: replicas must be at most 10000"},
+		 "web: replicas must be a whole number up to 10000"},
 	};
 	struct error why;
 
@@ -378,9 +398,10 @@ static void test_command(void **state)
 		const char *says, *why;
 	} rows[] = {
 		/* Figures. */
-		{"--remove node-0000", NULL, 0, "\nchanged       3    20        4        1 ", ""},
+		{"--remove node-0000", NULL, 0,
+		 "\nchanged       3    20             4              1 ", ""},
 		{"--remove node-0000 -o json", NULL, 0,
-		 "{\"name\":\"changed\",\"nodes\":3,\"pods\":20,\"waitingPods\":4,", ""},
+		 "{\"name\":\"changed\",\"nodes\":3,\"pods\":20,\"pendingPods\":4,", ""},
 		{"--scenarios $",
 		 "[{name: few, remove: [node-0000, node-0001]}, {name: many, add: 3xnode-0000}]", 0,
 		 "\nfew           2 ", ""},
@@ -392,10 +413,11 @@ static void test_command(void **state)
 		 "  NODE       SCORE  FITS  LVRB  LIMITS  RUNG\n- node-0001     87  yes ", ""},
 		{"--cordon node-0001 -- scores --pod tests/docs/pod.yaml", NULL, 0,
 		 "\n+ node-0001     87  no ", ""},
-		{"--cordon node-0001 -- glossary", NULL, 2, "", "asks nothing that a change"},
+		{"--cordon node-0001 -- glossary", NULL, 2, "", "whatif cannot run"},
 		{"--cordon node-0001 -- pods", NULL, 0,
 		 "Nothing that this command shows would change.\n", ""},
 		{"--set limit=1 -- nodes", NULL, 0, "- node-0000", ""},
+		{"--add 2xnode-0000 -- drain", NULL, 0, "REASON\n+ whatif-1   unneeded", ""},
 		{"--scenarios $ -- drain",
 		 "[{name: a, cordon: node-0000}, {name: b, add: 2xnode-0000}]", 0, "\nb:\n", ""},
 		{"--remove node-0000 -o json -- nodes", NULL, 0,
@@ -409,8 +431,22 @@ static void test_command(void **state)
 		{"--remove node-9", NULL, 2, "", "--remove node-9: there is no node \"node-9\""},
 		{"--remove node-0000 -- nodez", NULL, 2, "", "there is no command \"nodez\""},
 		{"--remove node-0000 -- nodes --bad", NULL, 2, "", "unknown option --bad"},
-		{"--remove node-0000 -- whatif", NULL, 2, "", "asks nothing that a change"},
-		{"--remove node-0000 -- nodes -w", NULL, 2, "", "stand before --"},
+		{"--remove node-0000 -- whatif", NULL, 2, "", "whatif cannot run"},
+		{"--remove node-0000 -- nodes -w", NULL, 2, "", "do not go with COMMAND"},
+		{"--remove node-0000 -- nodes --server x", NULL, 2, "", "--server, --kubeconfig"},
+		{"--remove node-0000 -- nodes nope", NULL, 4, "", "nope"},
+		{"--set a=1", NULL, 2, "", "there is no COMMAND"},
+		{"--set =1 -- nodes", NULL, 2, "", "must be OPTION=VALUE"},
+		{"--scenarios $", "[{name: a}]", 2, "", "a: there is no change"},
+		{"--scenarios $", "[{name: now, remove: a}]", 2, "", "other than \"now\""},
+		{"--scenarios $", "[{name: a, add: node-0000}, {name: a, add: node-0000}]", 2, "",
+		 "there are two scenarios \"a\""},
+		{"--scenarios $", "[{name: a, scenarios: b}]", 2, "",
+		 "a: a scenario has no scenarios"},
+		{"--apply $",
+		 "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, "
+		 "resources: {requests: {cpu: garbage}}}]}}",
+		 2, "", "garbage"},
 		{"--remove node-0000 -- nodes -o commands", NULL, 2, "", "goes with drain"},
 		{"--set bad=1 -- nodes", NULL, 2, "", "unknown option --bad"},
 		{"--scenarios /nonexistent", NULL, 2, "", "/nonexistent"},
