@@ -262,10 +262,10 @@ static void plan_apply(struct change *c)
 	f = fopen(c->text, "we");
 	assert_non_null(f);
 	fprintf(f,
-		"{\"apiVersion\":\"policy/v1\",\"kind\":\"PodDisruptionBudget\",\"metadata\":{"
+		"{\"apiVersion\":\"%s\",\"kind\":\"PodDisruptionBudget\",\"metadata\":{"
 		"\"name\":\"more-%zu\",\"namespace\":\"%s\"},\"spec\":{%s,\"selector\":{"
 		"\"matchLabels\":{\"app\":\"%s\"}}}}",
-		made, world.namespace, rules[made % 4],
+		bed->plane->version->budgets, made, world.namespace, rules[made % 4],
 		world.workloads[draw(world.workload_count)].name);
 	assert_int_equal(fclose(f), 0);
 	made++;
