@@ -256,7 +256,7 @@ static double share(const cJSON *total, const char *part, const char *whole)
 	return document_number(total, part) / document_number(total, whole);
 }
 
-/* What is not known is NaN. */
+/* Unknown figures are NaN. */
 static void take_figures(struct client *client, const cJSON *snapshot, double of[FIGURES])
 {
 	struct error ignored;
@@ -413,7 +413,7 @@ static void add_word(struct option_list *words, char *word)
 	words->items[words->count++] = word;
 }
 
-/* What COMMAND prints of the cluster so, and behind it a reason that it did not give before. */
+/* Runs COMMAND on the variant; a reason that differs from the one before the change is its last line. */
 static int run_command(struct whatif_run *run, const struct variant *v, struct buf *out)
 {
 	struct error *reason = &run->cli->reason;
@@ -747,16 +747,13 @@ const struct command command_whatif = {
 	.summary = "Show what a change of the cluster would do",
 	.details =
 		"The change is made in a copy; the cluster stays as it is. COMMAND is another "
-		"command, "
-		"with its options: it runs before and after the change, and the lines that differ "
-		"are shown, - before and + after. Without COMMAND the figures are: nodes; pods on "
-		"them; PENDING-PODS; UNSCHEDULABLE: pending pods that fit no node; CPU and memory "
-		"that are requested and used, as shares of the allocatable; nodes to DRAIN now, "
-		"and "
-		"UNNEEDED ones; SLACK: placeholders wanted, and PLACED. Nothing is scheduled: pods "
-		"of "
-		"a removed node and new pods of a workload are pending. Exit status 2: a change "
-		"cannot be made, or COMMAND cannot be run.",
+		"command, with its options: it runs before and after the change, and the lines "
+		"that differ are shown, - before and + after. Without COMMAND the figures are: "
+		"nodes; pods on them; PENDING-PODS; UNSCHEDULABLE: pending pods that fit no node; "
+		"CPU and memory that are requested and used, as shares of the allocatable; nodes "
+		"to DRAIN now, and UNNEEDED ones; SLACK: placeholders wanted, and PLACED. Nothing "
+		"is scheduled: pods of a removed node and new pods of a workload are pending. Exit "
+		"status 2: a change cannot be made, or COMMAND cannot be run.",
 	.examples = {{"evenkeel whatif --remove node-7", "What the loss of a node would mean."},
 		     {"evenkeel whatif --add 3xnode-7 -- drain",
 		      "Which verdicts three more nodes would change."},

@@ -338,16 +338,21 @@ static int find_answers(struct cli *cli, const struct command *command)
 }
 
 /* operands: the command's name, then what is meant for it. */
+static struct cli make_cli(struct cli_options *options, const struct option_list *operands)
+{
+	return (struct cli){
+		.options = options,
+		.form = output_choose(options),
+		.operands = operands->items + 1,
+		.operand_count = operands->count - 1,
+	};
+}
+
 static int run_command(const struct command *command, const struct cli_options *options,
 		       const struct option_list *operands)
 {
 	struct cli_options made = *options;
-	struct cli cli = {
-		.options = &made,
-		.form = output_choose(&made),
-		.operands = operands->items + 1,
-		.operand_count = operands->count - 1,
-	};
+	struct cli cli = make_cli(&made, operands);
 	int code = find_answers(&cli, command);
 
 	if (code) {
@@ -402,12 +407,7 @@ static int run_on_files(const struct command *command, const struct cli_options 
 			struct error *reason)
 {
 	struct cli_options made = *options;
-	struct cli cli = {
-		.options = &made,
-		.form = output_choose(&made),
-		.operands = operands->items + 1,
-		.operand_count = operands->count - 1,
-	};
+	struct cli cli = make_cli(&made, operands);
 	int code;
 
 	answer_from(&cli, files);

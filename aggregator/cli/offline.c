@@ -91,7 +91,7 @@ static struct offline *offline_new(char *name)
 	return o;
 }
 
-/* What was read becomes what answers; rc is of reading it, and then it is closed. */
+/* Makes the view of the files that were read; rc: of reading. On failure it closes them. */
 static int finish(struct offline *o, int rc, struct offline **out, struct error *error)
 {
 	struct view *v;

@@ -101,7 +101,7 @@ static int find_workload(const struct whatif *w, struct workload *of)
 	return -EINVAL;
 }
 
-/* Those that go first come first. */
+/* Order of removal. */
 static int compare_leaving(const void *a, const void *b)
 {
 	const cJSON *x = ((const struct member *)a)->pod, *y = ((const struct member *)b)->pod;
@@ -271,7 +271,7 @@ static int resize_pod(struct whatif *w, cJSON *pod, const char *container, const
 				     "NAMESPACE/WORKLOAD=%s/cpu:200m",
 				     document_text_or(pod, "metadata.name", "the pod"),
 				     document_text_or(first, "name", "CONTAINER"));
-	/* What the kubelet granted before. */
+	/* Amounts that the kubelet granted count as requests. */
 	granted = whatif_list_in(whatif_object_in(pod, "status"), "containerStatuses");
 	cJSON_ArrayForEach (status, granted) {
 		if (!document_is(status, "name", document_text(at, "name")))
@@ -370,7 +370,7 @@ static cJSON *make_shape(struct whatif *w, const char *shape)
 	return node;
 }
 
-/* What is of this one node alone goes. */
+/* A copy lacks the identity, the cordon and the annotations of its model. */
 static cJSON *copy_node(const cJSON *model)
 {
 	cJSON *node = cJSON_Duplicate(model, true), *spec = whatif_object_in(node, "spec"),
@@ -548,7 +548,7 @@ static int count_replicas(struct whatif *w, const cJSON *object, size_t *replica
 	return 0;
 }
 
-/* In place of the pods of the workload come those of the object. */
+/* The pods of the object replace those of the workload. */
 static int apply_workload(struct whatif *w, const cJSON *object)
 {
 	struct workload of = {
@@ -656,9 +656,9 @@ int whatif_change(cJSON *snapshot, const struct whatif_changes *changes, struct 
 		int (*change)(struct whatif *w);
 		const struct option_list *texts;
 	} rows[] = {
-		{"apply", apply, &changes->apply}, {"remove", remove_node, &changes->remove},
-		{"add", add_nodes, &changes->add}, {"cordon", cordon, &changes->cordon},
-		{"taint", taint, &changes->taint}, {"resize", resize, &changes->resize},
+		{"apply", apply, &changes->apply},	   {"add", add_nodes, &changes->add},
+		{"remove", remove_node, &changes->remove}, {"cordon", cordon, &changes->cordon},
+		{"taint", taint, &changes->taint},	   {"resize", resize, &changes->resize},
 		{"scale", scale, &changes->scale},
 	};
 	struct whatif w = {
@@ -669,7 +669,6 @@ int whatif_change(cJSON *snapshot, const struct whatif_changes *changes, struct 
 		.time = document_text_or(snapshot, "time", "1970-01-01T00:00:00Z"),
 		.error = error,
 	};
-
 	int rc = 0;
 
 	whatif_begin(&w);

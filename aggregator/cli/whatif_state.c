@@ -54,28 +54,26 @@ void whatif_set_number(cJSON *object, const char *key, double value)
 	cJSON_AddNumberToObject(object, key, value);
 }
 
-/* The member as an object, which is made where there is none. */
-cJSON *whatif_object_in(cJSON *object, const char *key)
+static cJSON *member_in(cJSON *object, const char *key, bool list)
 {
 	cJSON *member = cJSON_GetObjectItemCaseSensitive(object, key);
 
-	if (cJSON_IsObject(member))
+	if (list ? cJSON_IsArray(member) : cJSON_IsObject(member))
 		return member;
 	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
-	return cJSON_AddObjectToObject(object, key);
+	return list ? cJSON_AddArrayToObject(object, key) : cJSON_AddObjectToObject(object, key);
+}
+
+cJSON *whatif_object_in(cJSON *object, const char *key)
+{
+	return member_in(object, key, false);
 }
 
 cJSON *whatif_list_in(cJSON *object, const char *key)
 {
-	cJSON *member = cJSON_GetObjectItemCaseSensitive(object, key);
-
-	if (cJSON_IsArray(member))
-		return member;
-	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
-	return cJSON_AddArrayToObject(object, key);
+	return member_in(object, key, true);
 }
 
-/* namespace "": of what has none. */
 cJSON *whatif_find(const struct whatif *w, const char *kind, const char *namespace,
 		   const char *name)
 {
@@ -233,7 +231,6 @@ static void follow(const struct whatif *w, struct whatif_counter *c)
 	change_number(status, "availableReplicas", c->ready);
 }
 
-/* A kind that was not followed is from now on. */
 void whatif_add(struct whatif *w, cJSON *object)
 {
 	const char *kind = document_text_or(object, "kind", "");
@@ -256,19 +253,11 @@ void whatif_add(struct whatif *w, cJSON *object)
 
 /* --- measurements ----------------------------------------------------------------------------- */
 
-static bool is_moved(const char *key)
-{
-	static const char *const keys[] = {"value", "mean", "min", "max", "p50", "p95", "p99"};
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-		if (strcmp(keys[i], key) == 0)
-			return true;
-	return false;
-}
-
-/* Both are trees of one form; sign is 1 to add and -1 to take away. */
+/* Both trees have one form; sign is 1 to add and -1 to take away. */
 static void move_use(cJSON *to, const cJSON *use, double sign)
 {
+	static const char *const moved[] = {"value", "mean", "min", "max",
+					    "p50",   "p95",  "p99", NULL};
 	double mean = document_number(use, "mean");
 	cJSON *member;
 
@@ -278,7 +267,8 @@ static void move_use(cJSON *to, const cJSON *use, double sign)
 
 		if (cJSON_IsObject(member) && own)
 			move_use(member, own, sign);
-		else if (cJSON_IsNumber(member) && is_moved(member->string) && amount > 0)
+		else if (cJSON_IsNumber(member) && array_has_text(moved, member->string) &&
+			 amount > 0)
 			cJSON_SetNumberHelper(member, fmax(0, member->valuedouble + sign * amount));
 	}
 }
@@ -303,7 +293,7 @@ static cJSON *use_of_pod(const struct whatif *w, const cJSON *pod)
 	return (cJSON *)document_find(w->pods, "", "uid", document_text(pod, "metadata.uid"));
 }
 
-/* How long and how often it was measured stays. */
+/* The number of samples and the seconds that they cover stay. */
 static void clear_use(cJSON *use)
 {
 	cJSON *member;
@@ -327,7 +317,6 @@ static void forget_use(const struct whatif *w, const cJSON *pod)
 	cJSON_Delete(cJSON_DetachItemViaPointer(w->pods, use));
 }
 
-/* What the model uses is what the pod uses on its node. */
 void whatif_copy_use(const struct whatif *w, const cJSON *model, const cJSON *pod)
 {
 	const cJSON *of = use_of_pod(w, model);

@@ -400,6 +400,8 @@ static void test_command(void **state)
 		/* Figures. */
 		{"--remove node-0000", NULL, 0,
 		 "\nchanged       3    20             4              1 ", ""},
+		/* A node that is removed can be the model of others. */
+		{"--remove node-0000 --add 2xnode-0000", NULL, 0, "\nchanged       5 ", ""},
 		{"--remove node-0000 -o json", NULL, 0,
 		 "{\"name\":\"changed\",\"nodes\":3,\"pods\":20,\"pendingPods\":4,", ""},
 		{"--scenarios $",
