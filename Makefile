@@ -66,7 +66,8 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-fr
 COVERFLAGS := $(if $(COVERAGE),-fprofile-instr-generate -fcoverage-mapping -mllvm -runtime-counter-relocation -Qunused-arguments)
 # Debian 12's gcc 12.2 for arm64 crashes when it vectorizes a conditional sum of doubles (vect_transform_reduction).
 ARCHFLAGS := $(if $(filter arm64,$(ARCH)),-fno-tree-vectorize) $(if $(CROSS),--sysroot=$(SYSROOT))
-CFLAGS  ?= -O2 -g
+# With sanitizers, which name lines in their reports, debuggers are not needed.
+CFLAGS  ?= $(if $(SAN),-O1 -g1,-O2 -g)
 EK_CFLAGS = -std=gnu11 -D_GNU_SOURCE -DEVENKEEL_VERSION='"$(VERSION)"' -I. -I$(GEN) -ffp-contract=off -pthread \
            -fstack-protector-strong $(REPRODUCIBLE) $(WARN) $(SANFLAGS) $(COVERFLAGS) $(ARCHFLAGS) $(PKG_CFLAGS)
 # What is built is the same wherever the tree lies.
@@ -84,7 +85,9 @@ AGGREGATOR_LIBS = $(call pkglibs,libuv libmicrohttpd libcurl gnutls libsodium li
                   yaml-0.1 sqlite3 zlib libseccomp) $(if $(SAN),,$(call pkglibs,jemalloc)) -lm
 # The command line, and the actuator.
 CLI_LIBS        = $(call pkglibs,libcurl gnutls libsodium libcjson yaml-0.1 zlib) -lm
-TEST_LIBS       = $(call pkglibs,cmocka libuv libmicrohttpd libcurl gnutls libcjson libbpf libelf zlib nanomsg libsodium \
+# LLVM's linker, where it is there, takes half the time, and there are hundreds of test programs.
+TEST_LINKER    := $(if $(CROSS),,$(if $(shell command -v ld.lld),-fuse-ld=lld))
+TEST_LIBS       = $(TEST_LINKER) $(call pkglibs,cmocka libuv libmicrohttpd libcurl gnutls libcjson libbpf libelf zlib nanomsg libsodium \
                   libprotobuf-c yaml-0.1 sqlite3 libseccomp libcap-ng) -lm -ldl
 
 # --- what is built from what -------------------------------------------------------------------------------------

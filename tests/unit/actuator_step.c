@@ -24,8 +24,17 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/place_world.h"
+#include "tests/sanitized.h"
 
-enum { NODES = 8, OWNERS = 6, PODS = 64, STEPS = 500, CALM = 300, RUNS = 400, TEXT = 24 };
+enum {
+	NODES = 8,
+	OWNERS = 6,
+	PODS = 64,
+	STEPS = 500,
+	CALM = 300,
+	RUNS = RANDOM_CASES(400),
+	TEXT = 24
+};
 
 #define STEP_NS	 (2 * NS_PER_SEC)
 #define BEGIN_NS (1000000 * NS_PER_SEC) /* the wall clock runs beside the monotonic one */

@@ -15,12 +15,13 @@
 #include "tests/join_fixture.h"
 #include "tests/model_fixture.h"
 #include "tests/near.h"
+#include "tests/sanitized.h"
 #include "tests/view_fixture.h"
 
 /* The start of a bucket. */
 #define NOW (VIEW_FIXTURE_NOW_NS / (30 * NS_PER_SEC) * 30 * NS_PER_SEC)
 
-enum { NODES = 8, SPACES = 6, PODS = 240, EVENTS = 100000, PUBLISH_EVERY = 50 };
+enum { NODES = 8, SPACES = 6, PODS = 240, EVENTS = RANDOM_CASES(100000), PUBLISH_EVERY = 50 };
 
 static struct model *model;
 static struct join *join;

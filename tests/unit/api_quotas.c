@@ -583,8 +583,8 @@ static void test_metrics_are_bounded(void **state)
 	view_slot_publish(f.ctx.views, quota_fixture_view(items.data));
 	buf_fini(&items);
 	assert_int_equal(api_fixture_get(&f, "/metrics"), 200);
-	for (const char *p = f.response.body.data; (p = strstr(p, "\nevenkeel_quota_min{")); p++)
-		lines++;
+	for (const char *p = f.response.body.data; (p = strchr(p, '\n')); p++)
+		lines += strncmp(p + 1, "evenkeel_quota_min{", 19) == 0;
 	assert_int_equal(lines, 1000 * 9);
 	assert_true(has_line("evenkeel_quotas 1100"));
 	assert_true(has_line("evenkeel_quotas_left_out 101"));

@@ -20,8 +20,9 @@
 
 #include "aggregator/api/watcher_encode.h"
 #include "shared/mem.h"
+#include "tests/sanitized.h"
 
-enum { VALUES = 1000000, BATCH = 1000, DIGITS_MOST = 17, DECIMALS_MOST = 6 };
+enum { VALUES = RANDOM_CASES(1000000), BATCH = 1000, DIGITS_MOST = 17, DECIMALS_MOST = 6 };
 
 /*
  * Fixed notation, at most 6 decimals, and few enough digits for its 64 bits, in which it collects
@@ -129,10 +130,13 @@ static size_t check_literals(const char *json, const double *expected)
 	static const char key[] = "\"value\":";
 	size_t count = 0;
 
-	for (const char *at = strstr(json, key); at; at = strstr(at, key)) {
+	/* strstr() of a sanitizer reads all that follows, each time. */
+	for (const char *at = json; (at = strchr(at, '"')); at++) {
 		double want, got;
 		size_t len;
 
+		if (strncmp(at, key, strlen(key)) != 0)
+			continue;
 		at += strlen(key);
 		len = strcspn(at, ",}");
 		want = expected[count++];
@@ -143,7 +147,7 @@ static size_t check_literals(const char *json, const double *expected)
 	return count;
 }
 
-static void test_a_million_values(void **state)
+static void test_random_values(void **state)
 {
 	struct watcher_metric *metrics = mem_zalloc(BATCH, sizeof(*metrics));
 	double *expected = mem_zalloc(BATCH, sizeof(*expected));
@@ -178,7 +182,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lost_and_wrong_forms),
-		cmocka_unit_test(test_a_million_values),
+		cmocka_unit_test(test_random_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

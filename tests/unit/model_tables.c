@@ -14,6 +14,7 @@
 #include "shared/mem.h"
 #include "tests/model_fixture.h"
 #include "tests/object_same.h"
+#include "tests/sanitized.h"
 #include "tests/usage_fixture.h"
 
 static struct model *model;
@@ -417,7 +418,13 @@ static void pods_have_the_workload_a_person_would_name(void **state)
 
 /* --- random events against a naive recount ---------------------------------------------------- */
 
-enum { EVENTS = 100000, EVENTS_PER_CHECK = 137, PODS = 60, NODES = 9, PLACES = NODES + 1 };
+enum {
+	EVENTS = RANDOM_CASES(100000),
+	EVENTS_PER_CHECK = 137,
+	PODS = 60,
+	NODES = 9,
+	PLACES = NODES + 1
+};
 
 /* What should be: a pod's node (PLACES - 1: none) and uid, or absent. */
 static struct world {

@@ -24,9 +24,10 @@
 #include "tests/consistent.h"
 #include "tests/join_fixture.h"
 #include "tests/model_fixture.h"
+#include "tests/sanitized.h"
 #include "tests/view_fixture.h"
 
-enum { WORLDS = 60, NODES = 3, PODS = 12, SPACES = 3, ASKED = 4 };
+enum { WORLDS = RANDOM_CASES(60), NODES = 3, PODS = 12, SPACES = 3, ASKED = 4 };
 
 static const char *const amounts[] = {
 	"0",

@@ -33,10 +33,11 @@
 #include "shared/mem.h"
 #include "tests/consistent.h"
 #include "tests/preempt_world.h"
+#include "tests/sanitized.h"
 #include "tests/view_fixture.h"
 
 enum {
-	WORLDS = 4000,
+	WORLDS = RANDOM_CASES(4000),
 	BRUTE = 8, /* pods that may go, at most, where all sets are tried */
 };
 

@@ -42,9 +42,10 @@
 #include "aggregator/state/reservations.h"
 #include "shared/log.h"
 #include "tests/quota_story.h"
+#include "tests/sanitized.h"
 
 enum {
-	STORIES = 200,
+	STORIES = RANDOM_CASES(200),
 	STEPS = 40, /* with events */
 	SETTLE = 50, /* without, of which nothing happens in the last */
 	CALM = 5,
@@ -553,8 +554,9 @@ static void stories_keep_the_rules(void **unused)
 	print_message("%u pods started, %u evicted (%u reclaimed by %u claims, for %u pods that "
 		      "started), %u restarts, %u nudges\n",
 		      started, evicted, reclaimed, claimed, served, restarts, nudges);
-	assert_true(only || (started > 1000 && evicted - reclaimed > 100 && reclaimed > 100 &&
-			     served > claimed / 2 && restarts > 20 && nudges > 100));
+	assert_true(only || (started > 5 * STORIES && evicted - reclaimed > STORIES / 2 &&
+			     reclaimed > STORIES / 2 && served > claimed / 2 &&
+			     restarts > STORIES / 10 && nudges > STORIES / 2));
 }
 
 static int tell_seed(void **unused)

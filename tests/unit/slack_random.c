@@ -18,10 +18,11 @@
 #include "tests/consistent.h"
 #include "tests/model_fixture.h"
 #include "tests/place_world.h"
+#include "tests/sanitized.h"
 #include "tests/slack_fixture.h"
 #include "tests/slack_replay.h"
 
-enum { WORLDS = 100, CHANGES = 12 };
+enum { WORLDS = RANDOM_CASES(100), CHANGES = 12 };
 
 /* --- small clusters, against the checker */
 
@@ -146,7 +147,7 @@ static void placements_are_legal_and_do_not_depend_on_order(void **state)
 
 /* --- a large one, in which pods come and go */
 
-enum { LARGE_NODES = 1000, PODS_EACH = 12, ROUNDS = 100, CHURN = 120 };
+enum { LARGE_NODES = 1000, PODS_EACH = 12, ROUNDS = RANDOM_CASES(100), CHURN = 120 };
 
 static uint64_t random_state;
 
