@@ -162,6 +162,8 @@ static void run_shell(struct node_bed *b, const char *script)
 
 /*
  * The bridge is there before the first pod, since kubelet and the server of names have its address.
+ * Its hardware address is set: the kernel's choice is the lowest of its ports, which pods bring and
+ * take away. A pod that knows the former one would not reach the API server for up to 40 s.
  */
 static void start_network(struct node_bed *b)
 {
@@ -170,7 +172,7 @@ static void start_network(struct node_bed *b)
 	if (mkdir(folder, 0755))
 		give_up(b, folder);
 	run_shell(b, "PATH=$PATH:/usr/sbin:/sbin\n"
-		     "ip link add ek0 type bridge\n"
+		     "ip link add ek0 address 0a:58:0a:4d:00:01 type bridge\n"
 		     "ip address add " NODE_BED_ADDRESS "/24 dev ek0\n"
 		     "ip address add " CONTROL_SERVICE_ADDRESS "/32 dev lo\n"
 		     "ip link set ek0 up\n");
