@@ -18,8 +18,9 @@
 #include "tests/consistent.h"
 #include "tests/place_scan.h"
 #include "tests/place_world.h"
+#include "tests/sanitized.h"
 
-enum { SEEDS = 1000, STEPS = 24, MARKS_MAX = 4 };
+enum { SEEDS = RANDOM_CASES(1000), STEPS = 24, MARKS_MAX = 4 };
 
 static uint64_t only_seed; /* 0: all */
 
