@@ -113,20 +113,21 @@ static void expect_whole(struct scene *s, double seconds)
 	fail();
 }
 
-/* A pod, or on a machine without pods the cgroup of the test: any other may be gone soon. */
+#define POD "kubepods/pod7e5e5c0a-11fe-4111-8111-00000000b0c5"
+
+/* The pod of the test: any other may be gone soon. */
 static bool has_workload(void *ctx)
 {
 	struct scene *s = ctx;
-	const char *own = cgroup_fixture_path(s->cgroups, "work") + 1;
+	const char *own = cgroup_fixture_path(s->cgroups, POD) + 1;
 	cJSON *pods = stack_get(s->stack, 0, "/v1/pods?limit=5000");
 	const cJSON *pod;
 	char *escaped;
 
 	cJSON_ArrayForEach (pod, json_at(pods, "items")) {
 		const char *name = cJSON_GetStringValue(json_at(pod, "name"));
-		const char *uid = cJSON_GetStringValue(json_at(pod, "uid"));
 
-		if (s->name || ((!uid || !*uid) && strcmp(name, own) != 0))
+		if (strcmp(name, own) != 0)
 			continue;
 		s->name = mem_strdup(name);
 		escaped = curl_easy_escape(NULL, s->name, 0);
@@ -151,8 +152,8 @@ static void test_real_agent(void **state)
 	(void)state;
 	s.cgroups = cgroup_fixture_new("history", &error);
 	if (s.cgroups) {
-		cgroup_fixture_make(s.cgroups, cgroup_fixture_all(s.cgroups), "work");
-		cgroup_fixture_spawn(s.cgroups, "work", &child);
+		cgroup_fixture_make_tree(s.cgroups, POD);
+		cgroup_fixture_spawn(s.cgroups, POD, &child);
 	}
 	stack_start_aggregator(s.stack, 0);
 	assert_null(stack_get(s.stack, 0, s.history));
