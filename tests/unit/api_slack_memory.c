@@ -172,11 +172,32 @@ static void test_absurd_pods(void **state)
 #define ITEM(span, memory, count)                                                                  \
 	"{'span':" span ",'cpuMillicores':1,'memoryBytes':" memory ",'count':" count "}"
 
-static void test_refusals(void **state)
+struct refusal {
+	const char *json, *why;
+};
+
+static void expect_refused(const struct refusal *cases, size_t count)
 {
-	static const struct {
-		const char *json, *why;
-	} cases[] = {
+	for (size_t i = 0; i < count; i++) {
+		struct slack_state *s = slack_state_new();
+		char *json = mem_strdup(cases[i].json), *after;
+		struct error why = {""};
+
+		for (char *c = json; *c; c++)
+			*c = *c == '\'' ? '"' : *c;
+		assert_int_equal(slack_memory_read(s, json, strlen(json), &why), -EINVAL);
+		assert_string_equal(why.text, cases[i].why);
+		after = memory_of(s);
+		assert_string_equal(after, "{\"classes\":[]}");
+		slack_state_free(s);
+		free(after);
+		free(json);
+	}
+}
+
+static void test_refused_classes(void **state)
+{
+	static const struct refusal cases[] = {
 		{"", "must be an object of JSON in UTF-8"},
 		{"[]", "must be an object of JSON in UTF-8"},
 		{"{'classes':{}}", "classes: must be a list"},
@@ -203,11 +224,6 @@ static void test_refusals(void **state)
 		 "classes[0].nodes[1].node: \"n1\" is out of order"},
 		{"{'classes':[{'class':'b','wanted':0,'nodes':[]},{'class':'a'}]}",
 		 "classes[1].class: \"a\" is out of order"},
-		{"{'classes':[],'arrivals':{'spanNanoseconds':5}}",
-		 "arrivals.keepNanoseconds: must be a whole number of 0 to 9007199254740992"},
-		{"{'classes':[],'arrivals':{'spanNanoseconds':5,'keepNanoseconds':9,"
-		 "'firstSpan':1,'seen':'2026-01-31T12:00:00Z'}}",
-		 "arrivals.spanNanoseconds: is less than a second"},
 		{CLASS("'cpuMillicores':-1,'nodes':[]"),
 		 "classes[0].cpuMillicores: must be a whole number of 0 to 9007199254740992"},
 		{CLASS("'cpuMillicores':1,'memoryBytes':-1,'nodes':[]"),
@@ -217,6 +233,20 @@ static void test_refusals(void **state)
 		{CLASS("'lowerSince':'1969-12-31T23:59:59Z','nodes':[]"),
 		 "classes[0].lowerSince: must be a time such as 2026-01-31T12:00:00Z"},
 		{NODES("{'count':1}"), "classes[0].nodes[0].node: must be a name"},
+	};
+
+	(void)state;
+	expect_refused(cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+static void test_refused_arrivals(void **state)
+{
+	static const struct refusal cases[] = {
+		{"{'classes':[],'arrivals':{'spanNanoseconds':5}}",
+		 "arrivals.keepNanoseconds: must be a whole number of 0 to 9007199254740992"},
+		{"{'classes':[],'arrivals':{'spanNanoseconds':5,'keepNanoseconds':9,"
+		 "'firstSpan':1,'seen':'2026-01-31T12:00:00Z'}}",
+		 "arrivals.spanNanoseconds: is less than a second"},
 		{"{'classes':[],'arrivals':{'spanNanoseconds':-1}}",
 		 "arrivals.spanNanoseconds: must be a whole number of 0 to 86400000000000"},
 		{"{'classes':[],'arrivals':{'spanNanoseconds':1000000000,'keepNanoseconds':9,"
@@ -252,30 +282,19 @@ static void test_refusals(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct slack_state *s = slack_state_new();
-		char *json = mem_strdup(cases[i].json), *after;
-		struct error why = {""};
-
-		for (char *c = json; *c; c++)
-			*c = *c == '\'' ? '"' : *c;
-		assert_int_equal(slack_memory_read(s, json, strlen(json), &why), -EINVAL);
-		assert_string_equal(why.text, cases[i].why);
-		after = memory_of(s);
-		assert_string_equal(after, "{\"classes\":[]}");
-		slack_state_free(s);
-		free(after);
-		free(json);
-	}
+	expect_refused(cases, sizeof(cases) / sizeof(cases[0]));
 }
 
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
 	const struct CMUnitTest tests[] = {
-		TEST(test_placements_stay),	 TEST(test_patience_goes_on),
-		TEST(test_arrivals_are_kept),	 TEST(test_absurd_pods),
-		cmocka_unit_test(test_refusals),
+		TEST(test_placements_stay),
+		TEST(test_patience_goes_on),
+		TEST(test_arrivals_are_kept),
+		TEST(test_absurd_pods),
+		cmocka_unit_test(test_refused_classes),
+		cmocka_unit_test(test_refused_arrivals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

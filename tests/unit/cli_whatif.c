@@ -162,11 +162,25 @@ static void check_member(const cJSON *doc, const char *object, const char *membe
 	free(text);
 }
 
-static void test_changes(void **state)
+struct changed {
+	const char *option, *text, *file, *object, *member, *expected;
+};
+
+static void check_changes(const struct changed *rows, size_t count)
 {
-	static const struct {
-		const char *option, *text, *file, *object, *member, *expected;
-	} rows[] = {
+	struct error why;
+
+	for (size_t i = 0; i < count; i++) {
+		cJSON *doc = change(rows[i].option, rows[i].text, rows[i].file, 0, &why);
+
+		check_member(doc, rows[i].object, rows[i].member, rows[i].expected);
+		cJSON_Delete(doc);
+	}
+}
+
+static void test_changed_nodes(void **state)
+{
+	static const struct changed rows[] = {
 		/* Pods of a removed node wait, but for those that nobody makes anew elsewhere. */
 		{"remove", "a", NULL, "Node a", "", ""},
 		{"remove", "a", NULL, "Pod web-5d-2", "spec.nodeName", ""},
@@ -208,6 +222,15 @@ static void test_changes(void **state)
 		 "[{\"key\":\"old\",\"value\":\"v\",\"effect\":\"NoSchedule\"}]"},
 		{"taint", "a:old-", NULL, "Node a", "spec.taints", "[]"},
 		{"taint", "a:old:NoSchedule-", NULL, "Node a", "spec.taints", "[]"},
+	};
+
+	(void)state;
+	check_changes(rows, sizeof(rows) / sizeof(rows[0]));
+}
+
+static void test_changed_workloads(void **state)
+{
+	static const struct changed rows[] = {
 		/* The newest of a ReplicaSet goes first, of a StatefulSet the last. */
 		{"scale", "shop/web=1", NULL, "Pod web-5d-1", "spec.nodeName", "\"a\""},
 		{"scale", "shop/web=1", NULL, "Pod web-5d-2", "", ""},
@@ -231,6 +254,15 @@ static void test_changes(void **state)
 		{"resize", "shop/web=c/cpu:2", NULL, "Pod web-5d-1", "spec.containers",
 		 "[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"2\"},\"limits\":{"
 		 "\"cpu\":\"2\"}}}]"},
+	};
+
+	(void)state;
+	check_changes(rows, sizeof(rows) / sizeof(rows[0]));
+}
+
+static void test_applied_objects(void **state)
+{
+	static const struct changed rows[] = {
 		/* Objects: new ones, those that replace others, and what makes pods. */
 		{"apply", "$",
 		 "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: ElasticQuota, metadata: {name: "
@@ -257,15 +289,9 @@ static void test_changes(void **state)
 		 "{containers: [{name: c}]}}}}",
 		 "Pod whatif-1", "metadata.namespace", "\"default\""},
 	};
-	struct error why;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		cJSON *doc = change(rows[i].option, rows[i].text, rows[i].file, 0, &why);
-
-		check_member(doc, rows[i].object, rows[i].member, rows[i].expected);
-		cJSON_Delete(doc);
-	}
+	check_changes(rows, sizeof(rows) / sizeof(rows[0]));
 }
 
 /* A kind that was not followed is, once there is an object of it. */
@@ -470,10 +496,9 @@ static void test_command(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_changes),
-		cmocka_unit_test(test_sources),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_command),
+		cmocka_unit_test(test_changed_nodes),	cmocka_unit_test(test_changed_workloads),
+		cmocka_unit_test(test_applied_objects), cmocka_unit_test(test_sources),
+		cmocka_unit_test(test_refusals),	cmocka_unit_test(test_command),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
