@@ -401,7 +401,7 @@ check-vm-built: all $(VM) $(VM_INTEG)
 # What follows the Kubernetes API is tried on a real one of version KUBE; the first run builds it, which takes minutes.
 # KUBE_NAMES='model access' selects programs.
 # Those that take minutes begin first, so that none is left over at the end.
-KUBE_LONG  := actuator slack_kept quota_reclaim drain drain_down install
+KUBE_LONG  := actuator slack_kept quota_reclaim drain_down install drain drain_stories model
 KUBE_NAMES ?= $(KUBE_LONG) $(filter-out $(KUBE_LONG),$(notdir $(KUBE_TESTS)))
 check-kube: deps-kube
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-kube-built
