@@ -23,6 +23,7 @@
 #include "tests/stack.h"
 
 #define QUOTA_MILLI 300
+#define INTERVAL_S  4 /* of the command below */
 #define HOLD_BYTES  (64 * 1024 * 1024)
 
 struct result {
@@ -149,14 +150,25 @@ static double kernel_memory_bytes(const struct cgroup_fixture *f)
 	return strtod(text, NULL);
 }
 
-static void check_burn(const cJSON *burn, double kernel_milli)
+/*
+ * The kernel's file is read before and after the program, which measures INTERVAL_S of its run_s. The
+ * task may use its quota in the rest, and one period's at the bounds. On a busy machine it gets less
+ * than its quota.
+ */
+static void check_burn(const cJSON *burn, double kernel_s, double run_s)
 {
+	double mean_milli = number(burn, "usage.cpuMillicores.mean");
+	double told_s = mean_milli * INTERVAL_S / 1000;
+	double rest_s = (run_s - INTERVAL_S + 0.1) * QUOTA_MILLI / 1000;
+
 	assert_non_null(burn);
-	assert_within("CPU against the quota, millicores", number(burn, "usage.cpuMillicores.mean"),
-		      QUOTA_MILLI, 0.08);
-	assert_within("CPU against the kernel's file, millicores",
-		      number(burn, "usage.cpuMillicores.mean"), kernel_milli, 0.08);
+	print_message("CPU: %.3f s of %.3f s, by the kernel %.3f s of %.3f s\n", told_s,
+		      (double)INTERVAL_S, kernel_s, run_s);
+	assert_true(told_s <= 1.08 * kernel_s && told_s >= 0.92 * (kernel_s - rest_s));
 	assert_true(number(burn, "kernelLimits.cpuMillicores") == QUOTA_MILLI);
+	if (kernel_s * 1000 < 0.98 * QUOTA_MILLI * run_s)
+		return;
+	assert_within("CPU against the quota, millicores", mean_milli, QUOTA_MILLI, 0.08);
 	assert_true(number(burn, "contention.throttledSeconds") > 0);
 	assert_true(number(burn, "contention.throttledRatio") > 0);
 }
@@ -186,7 +198,7 @@ static void skip_among_pods(const struct result *r, const char *name)
 static void test_object_against_the_kernel(void **state)
 {
 	struct scene *s = *state;
-	double cpu_before, kernel_milli;
+	double cpu_before, kernel_s, run_s;
 	struct result r;
 	int64_t begin;
 	cJSON *json;
@@ -196,14 +208,14 @@ static void test_object_against_the_kernel(void **state)
 	begin = clock_mono_ns();
 	cpu_before = kernel_cpu_seconds(s->cgroups);
 	run(&r, "exec \"$1\" --once -o json --interval 4s --node-name here");
-	kernel_milli = (kernel_cpu_seconds(s->cgroups) - cpu_before) * 1000 /
-		       ((double)(clock_mono_ns() - begin) / NS_PER_SEC);
+	kernel_s = kernel_cpu_seconds(s->cgroups) - cpu_before;
+	run_s = (double)(clock_mono_ns() - begin) / NS_PER_SEC;
 	assert_int_equal(r.code, 0);
 	skip_among_pods(&r, s->burn);
 	json = cJSON_Parse(r.out.data);
 	assert_non_null(json);
 	check_node(json);
-	check_burn(json_item(json, s->burn), kernel_milli);
+	check_burn(json_item(json, s->burn), kernel_s, run_s);
 	if (cgroup_fixture_fs(s->cgroups)->memory_from >= 0)
 		assert_within("memory against the kernel's file, bytes",
 			      number(json_item(json, s->hold), "usage.memoryBytes.last"),
