@@ -11,6 +11,7 @@
  *   engine_history.c     reads buckets of windows for HTTP threads, which wait for it
  *   engine_saver.c       with a state directory: saves node windows, and restores them before the
  *                        first frame is read
+ *   engine_recorder.c    with --record: writes all of this down, for replays
  *   engine_informer.c    with a Kubernetes API: keeps the cluster model, and tells the reservations
  *                        of HTTP threads what became of their pods
  *   engine_planner.c     makes plans (slack, drains) of the newest view on a thread of its own
@@ -43,6 +44,7 @@
 #include "aggregator/engine_informer.h"
 #include "aggregator/engine_planner.h"
 #include "aggregator/engine_publisher.h"
+#include "aggregator/engine_recorder.h"
 #include "aggregator/engine_saver.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/join.h"
@@ -98,6 +100,7 @@ struct engine {
 	struct informer *informer; /* NULL: standalone */
 	struct history *history; /* NULL until the loop is open */
 	struct publisher *publisher; /* NULL until the loop is open */
+	struct recorder *recorder; /* NULL: nothing is recorded */
 	int64_t refusal_logged_ns; /* Unix time */
 	uint64_t refusals_unlogged;
 	int failure; /* what stopped the loop, negative errno; 0: a signal */
@@ -178,6 +181,20 @@ static void on_closed(void *ctx, const char *node, uint64_t connection)
 	usage_note_closed(((struct engine *)ctx)->usage, node, connection);
 }
 
+static void tell_recorder(struct engine *e, const struct frame_header *header,
+			  struct interval *interval, int64_t now_ns)
+{
+	struct record_interval i = {
+		.now_ns = now_ns,
+		.node = header->node,
+		.interval = interval,
+	};
+
+	memcpy(i.run, header->run, sizeof(i.run));
+	memcpy(i.nonce, header->nonce, sizeof(i.nonce));
+	recorder_tell(e->recorder, &i);
+}
+
 static enum frame_result on_interval(void *ctx, const struct frame_header *header,
 				     uint64_t connection, struct interval *interval, int64_t now_ns,
 				     struct ack *ack)
@@ -185,7 +202,9 @@ static enum frame_result on_interval(void *ctx, const struct frame_header *heade
 	struct engine *e = ctx;
 	struct usage_answer answer = {0};
 
+	tell_recorder(e, header, interval, now_ns);
 	usage_apply(e->usage, header->node, header->run, header->nonce, interval, now_ns, &answer);
+	recorder_told(e->recorder, answer.verdict);
 	ack->status = status_of_verdict[answer.verdict];
 	ack->applied = answer.applied;
 	ack->durable = answer.durable;
@@ -362,6 +381,20 @@ static int watch_signals(struct engine *e)
 	return rc;
 }
 
+static int open_recorder(struct engine *e, struct error *error)
+{
+	const struct recorder_config config = {
+		.dir = e->config->record_dir,
+		.keep_ns = e->config->record_keep_ns,
+		.bytes_most = e->config->record_bytes_most,
+		.plans = e->plans,
+		.reservations = e->reservations,
+		.counters = &e->counters.record,
+	};
+
+	return config.dir ? recorder_open(&e->recorder, &config, error) : 0;
+}
+
 static int open_loop(struct engine *e, struct error *error)
 {
 	const struct publisher_config config = {
@@ -371,6 +404,7 @@ static int open_loop(struct engine *e, struct error *error)
 		.views = e->views,
 		.reservations = e->reservations,
 		.counters = &e->counters,
+		.recorder = e->recorder,
 		.published = on_published,
 		.ctx = e,
 	};
@@ -563,6 +597,12 @@ static int restrict_calls(struct engine *e, struct error *error)
 	return 0;
 }
 
+/* As answers tell their time, so that a replay of that time has the same ages. */
+static int64_t now_ms(void)
+{
+	return clock_wall_ns() / NS_PER_MS * NS_PER_MS;
+}
+
 /* State and caches; nothing is opened. */
 static struct engine *new_engine(const struct engine_config *config)
 {
@@ -580,7 +620,7 @@ static struct engine *new_engine(const struct engine_config *config)
 	e->api_context = (struct api_context){
 		.views = e->views,
 		.counters = &e->counters,
-		.now_ns = clock_wall_ns,
+		.now_ns = now_ms,
 		.started_ns = clock_wall_ns(),
 		.watcher_upstream = config->watcher_upstream,
 		.watcher_smoothed = config->watcher_smoothed,
@@ -625,6 +665,8 @@ static int open_parts(struct engine *e, struct error *error)
 		rc = ingest_open(&e->ingest, config->ingest, &e->keys,
 				 e->enroller ? &e->enrolment : NULL, &e->counters, &ingest_handler,
 				 e, error);
+	if (!rc)
+		rc = open_recorder(e, error);
 	if (!rc)
 		rc = open_loop(e, error);
 	if (!rc)
@@ -707,6 +749,7 @@ void engine_close(struct engine *e)
 		rc = uv_loop_close(&e->loop);
 		assert(rc == 0);
 	}
+	recorder_close(e->recorder);
 	saver_free(e->saver);
 	informer_free(e->informer);
 	ingest_close(e->ingest);

@@ -29,6 +29,9 @@ struct engine_config {
 	bool shared_keys; /* frames under key_path's keys count, too */
 	const char *state_dir; /* NULL: nothing is kept */
 	int64_t save_interval_ns;
+	const char *record_dir; /* NULL: nothing is recorded */
+	int64_t record_keep_ns;
+	uint64_t record_bytes_most;
 	struct option_list snapshots; /* files with the cluster's objects; empty: an API, or none */
 	const char *kubeconfig; /* NULL: the API of the cluster this is a pod of, if it is one */
 	const char *kube_context; /* NULL: the kubeconfig's current one */

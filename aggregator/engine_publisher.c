@@ -83,15 +83,24 @@ static void gather(struct publisher *p)
 	p->now_ns = clock_wall_ns();
 	p->generation = cluster ? cluster->generation : 0;
 	node_stats = usage_gather_stats(c->usage, p->now_ns, &count);
+	recorder_gathered(c->recorder);
 	join_begin(c->join, node_stats, count, cluster, p->now_ns);
 	p->stage = JOINING;
+}
+
+static size_t build_stats(struct publisher *p, size_t most)
+{
+	size_t built = usage_build_stats(p->config.usage, most);
+
+	recorder_built(p->config.recorder, built);
+	return built;
 }
 
 /* A few nodes' stats; those of frames that came since it began are the next view's. */
 static void build(struct publisher *p)
 {
 	size_t most = p->to_build < STEP_STATS ? p->to_build : STEP_STATS;
-	size_t built = usage_build_stats(p->config.usage, most);
+	size_t built = build_stats(p, most);
 
 	p->to_build -= built;
 	if (built < STEP_STATS)
@@ -101,8 +110,10 @@ static void build(struct publisher *p)
 static void finish(struct publisher *p)
 {
 	struct publisher_config *c = &p->config;
+	struct view *v = join_end(c->join);
 
-	view_slot_publish(c->views, join_end(c->join));
+	recorder_published(c->recorder, v, clock_wall_ns());
+	view_slot_publish(c->views, v);
 	reservations_settle(c->reservations, p->generation, p->now_ns);
 	view_slot_answer(c->views, p->serves);
 	counter_add(&c->counters->views_published, 1);
@@ -249,7 +260,7 @@ void publisher_publish(struct publisher *p)
 void publisher_note_frames(struct publisher *p, size_t frames, bool idle)
 {
 	if (idle && p->stage != JOINING)
-		usage_build_stats(p->config.usage, frames);
+		build_stats(p, frames);
 	publish_soon(p, FRAMES_NS);
 }
 

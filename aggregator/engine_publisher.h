@@ -11,6 +11,7 @@
 #include <uv.h>
 
 #include "aggregator/engine_informer.h"
+#include "aggregator/engine_recorder.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/join.h"
 #include "aggregator/state/reservations.h"
@@ -25,6 +26,7 @@ struct publisher_config {
 	struct view_slot *views;
 	struct reservations *reservations; /* each publication settles it */
 	struct counters *counters;
+	struct recorder *recorder; /* NULL: nothing is recorded */
 	void (*published)(void *ctx, int64_t now_ns); /* each time */
 	void *ctx;
 };

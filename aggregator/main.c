@@ -23,7 +23,7 @@
 #include "shared/syscalls.h"
 
 /* Fewer than this are worth a word at the start. */
-enum { OPEN_FILES_FEW = 8192 };
+enum { OPEN_FILES_FEW = 8192, RECORD_LEAST = 1 << 20 };
 
 /*
  * jemalloc reads this. What one large question took returns to the system after ten seconds even if
@@ -43,6 +43,7 @@ struct aggregator_options {
 	bool quota_cover_all;
 	int64_t quota_critical;
 	int quota_variant, quota_pdb;
+	char *record_size;
 	struct slack_option_values slack;
 	struct drain_settings drain;
 	char *events;
@@ -94,6 +95,13 @@ static const struct option_spec specs[] = {
 		    "over a restart. Of one aggregator alone."),
 	RANGE_OPTION(OPTION_DURATION, "save-interval", AT(config.save_interval_ns), "DURATION",
 		     "60s", 1e9, 3600e9, "Time between two saves; a stop saves, too."),
+	TEXT_OPTION("record", AT(config.record_dir), "DIR", NULL,
+		    "Directory of a record of all that agents and the Kubernetes API tell, for "
+		    "evenkeel replay. Of one aggregator alone."),
+	RANGE_OPTION(OPTION_DURATION, "record-keep", AT(config.record_keep_ns), "DURATION", "24h",
+		     60e9, 366 * 86400e9, "Delete what was recorded longer ago."),
+	TEXT_OPTION("record-size", AT(record_size), "QUANTITY", "10Gi",
+		    "Delete the oldest of the record beyond this size."),
 	TEXT_OPTION("kubeconfig", AT(config.kubeconfig), "FILE", NULL,
 		    "Kubeconfig of the Kubernetes API. Default: in a pod its own cluster, else no "
 		    "API."),
@@ -277,6 +285,23 @@ static int read_quota(const struct aggregator_options *o, struct engine_config *
 					 o->quota_cover_all, error);
 }
 
+static int read_record(const struct aggregator_options *o, struct engine_config *config,
+		       struct error *error)
+{
+	int64_t bytes;
+
+	if (quantity_parse_units(o->record_size, &bytes, error)) {
+		error_prefix(error, "--record-size");
+		return -1;
+	}
+	if (bytes < RECORD_LEAST) {
+		error_set(error, "--record-size: \"%.100s\" is below 1Mi", o->record_size);
+		return -1;
+	}
+	config->record_bytes_most = (uint64_t)bytes;
+	return 0;
+}
+
 static int read_events(const struct aggregator_options *o, struct engine_config *config,
 		       struct error *error)
 {
@@ -410,7 +435,7 @@ static int run(const void *values, struct error *error)
 		o->allow_shared_key == 0 ? !config.enrolment_key_path : o->allow_shared_key == 1;
 	config.watcher_upstream = o->watcher_variant == 1;
 	config.watcher_allocatable = o->watcher_denominator == 1;
-	if (read_events(o, &config, error) ||
+	if (read_events(o, &config, error) || read_record(o, &config, error) ||
 	    parse_smoothing(o->watcher_stddev, &config.watcher_smoothed, error) ||
 	    read_extender(o, &config.extender, error) || check_api_options(o, error) ||
 	    check_enrolment(o, error) || access_options_check(&o->access, error) ||

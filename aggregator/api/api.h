@@ -60,6 +60,7 @@ struct api_context {
 	const struct slack_options *slack; /* .. by these (NULL: the usual ones), .. */
 	const struct drain_setup *drain; /* .. and these (likewise), .. */
 	const struct plan_memory *memory; /* .. from what was remembered (NULL: nothing) */
+	const struct plan_moment *planned; /* .. as of then; NULL: now, of the newest view */
 	struct drain_log *decisions; /* NULL: what the memory has of them */
 	struct act_box *acts; /* NULL: there is no actuator (offline) */
 };

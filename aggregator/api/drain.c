@@ -157,14 +157,7 @@ static void write_reason(struct jsonw *w, const struct drain_why *why)
 		jsonw_key_string(w, "name", why->pod->object.name);
 		jsonw_object_close(w);
 	}
-	if (why->number_count) {
-		jsonw_key_object(w, "numbers");
-		for (uint32_t i = 0; i < why->number_count; i++)
-			jsonw_key_fixed(w, why->numbers[i].name, why->numbers[i].value, 4);
-		jsonw_object_close(w);
-	}
-	if (why->counted)
-		view_json_write_refused(w, &why->refused);
+	drain_why_write(why, w);
 	jsonw_key_text(w, "unblock", why->unblock);
 	jsonw_object_close(w);
 }

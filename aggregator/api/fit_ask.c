@@ -127,7 +127,7 @@ void fit_ask_write_counts(const struct fit_ask *a, struct jsonw *w)
 	for (place_node n = 0; n < place_node_count(a->place); n++)
 		counts.of[fit_ask_node(a, n, NULL)]++;
 	jsonw_key_int(w, "fits", counts.of[PLACE_FITS]);
-	view_json_write_refused(w, &counts);
+	place_counts_write(&counts, w);
 }
 
 /*

@@ -99,6 +99,21 @@ static void write_states(struct buf *out, const struct view *v, int64_t now_ns)
 				       freshness_name((enum freshness)s), nodes[s]);
 }
 
+/* Nothing without a record. */
+static void write_record(struct buf *out, const struct record_counters *c)
+{
+	const struct metric samples[] = {
+		{"evenkeel_record_alarm", NULL, "1 while nothing is recorded.", COUNT(c->alarm)},
+		{"evenkeel_record_failures_total", NULL, "Failed writes of the record.",
+		 COUNT(c->failures)},
+		{"evenkeel_record_bytes_total", NULL, "Bytes recorded, before compression.",
+		 COUNT(c->bytes)},
+	};
+
+	if (counter_get(&c->enabled))
+		METRICS_WRITE(out, samples);
+}
+
 /* Of the database; nothing without one. */
 static void write_store(struct buf *out, const struct store_counters *c, int64_t now_ns)
 {
@@ -183,6 +198,7 @@ void api_metrics(const struct api_context *ctx, const struct api_request *rq,
 	metrics_write_ingest(&rs->body, &ctx->counters->ingest);
 	metrics_write_access(&rs->body, &ctx->counters->access);
 	write_store(&rs->body, &ctx->counters->store, now_ns);
+	write_record(&rs->body, &ctx->counters->record);
 	metrics_write_extender(&rs->body, ctx);
 	write_states(&rs->body, v, now_ns);
 	metrics_write_nodes(&rs->body, v, now_ns);

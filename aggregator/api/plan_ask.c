@@ -2,7 +2,8 @@
 /*
  * An aggregator has a planner, whose plans go on from each other. Over a snapshot there is none,
  * and the same step is made of the snapshot's view and of what was remembered then: what stands
- * stays, so it tells what the aggregator's next step would have.
+ * stays, so it tells what the aggregator's next step would have. Of a record it is made as the
+ * aggregator made its newest one.
  */
 #include "aggregator/api/plan_ask.h"
 
@@ -40,7 +41,11 @@ static struct plan_core *open_core(const struct api_context *ctx, const struct d
 static struct plan_result *make(const struct api_context *ctx, struct view *v,
 				struct api_response *rs)
 {
-	struct plan_input in = {.view = v, .now_ns = ctx->now_ns()};
+	const struct plan_moment *m = ctx->planned;
+	struct plan_input in = {
+		.view = m ? m->view : v,
+		.now_ns = m ? m->now_ns : ctx->now_ns(),
+	};
 	struct plan_result *r = NULL;
 	struct error error = {""};
 	struct drain_setup usual;
@@ -50,8 +55,10 @@ static struct plan_result *make(const struct api_context *ctx, struct view *v,
 	c = open_core(ctx, ctx->drain ? ctx->drain : &usual, rs);
 	if (c && plan_core_step(c, &in, &r, &error))
 		api_fail(rs, FAIL_BAD_REQUEST, NULL, "%s", error.text);
-	if (r)
-		r->version = 1;
+	if (r) {
+		r->version = m ? m->version : 1;
+		r->every_ns = m ? m->every_ns : 0;
+	}
 	plan_core_free(c);
 	drain_setup_fini(&usual);
 	return r;

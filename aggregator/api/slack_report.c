@@ -133,7 +133,7 @@ static void write_refusals(struct jsonw *w, const struct slack_class *c)
 				 "these sizes do not help");
 	else if (c->why.text[0])
 		jsonw_key_string(w, "reason", c->why.text);
-	view_json_write_refused(w, &c->refused);
+	place_counts_write(&c->refused, w);
 }
 
 /* By class, then by node: the result has them by node. */

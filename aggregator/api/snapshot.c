@@ -112,6 +112,14 @@ static void write_source(struct jsonw *w, enum object_kind kind, const struct mo
 	jsonw_object_close(w);
 }
 
+void snapshot_write_sources(struct jsonw *w, const struct cluster *c)
+{
+	jsonw_array_open(w);
+	for (int k = 0; k < OBJECT_KINDS; k++)
+		write_source(w, (enum object_kind)k, &c->sources[k]);
+	jsonw_array_close(w);
+}
+
 static void next_part(struct snapshot_stream *s)
 {
 	s->part++;
@@ -128,10 +136,8 @@ static void write_head(struct snapshot_stream *s)
 	jsonw_key_string(w, "kind", "Snapshot");
 	jsonw_key_time_exact(w, "time", s->now_ns);
 	if (c) {
-		jsonw_key_array(w, "sources");
-		for (int k = 0; k < OBJECT_KINDS; k++)
-			write_source(w, (enum object_kind)k, &c->sources[k]);
-		jsonw_array_close(w);
+		jsonw_key(w, "sources");
+		snapshot_write_sources(w, c);
 	}
 	jsonw_key_object(w, "list");
 	jsonw_key_string(w, "apiVersion", "v1");
@@ -189,11 +195,6 @@ static void write_node(struct snapshot_stream *s)
 		stats_json_write_node(n->stats, &s->w);
 }
 
-static bool has_reservations(const struct snapshot_stream *s)
-{
-	return s->reservations && s->reservations->count;
-}
-
 static void write_pod(struct snapshot_stream *s)
 {
 	const struct node_stats *stats;
@@ -201,9 +202,6 @@ static void write_pod(struct snapshot_stream *s)
 	if (s->at == s->view->node_count) {
 		jsonw_array_close(&s->w);
 		jsonw_object_close(&s->w);
-		jsonw_key_object(&s->w, "state");
-		if (has_reservations(s))
-			jsonw_key_array(&s->w, "ledger");
 		next_part(s);
 		return;
 	}
@@ -216,29 +214,23 @@ static void write_pod(struct snapshot_stream *s)
 	stats_json_write_pod(stats, &stats->pods[s->inner++], &s->w);
 }
 
-static void write_reservation(struct snapshot_stream *s)
+static void write_ledger(struct jsonw *w, const struct view *v, const struct reservations_copy *c)
 {
-	const struct cluster *c = s->view->cluster;
-	const struct reservation *e;
-
-	if (!has_reservations(s) || s->at == s->reservations->count) {
-		if (has_reservations(s))
-			jsonw_array_close(&s->w);
-		next_part(s);
-		return;
-	}
-	e = s->reservations->of[s->at++];
-	if (reservations_counts(e, c ? c->generation : 0))
-		snapshot_write_reservation(&s->w, e);
+	jsonw_key_array(w, "ledger");
+	for (size_t i = 0; i < c->count; i++)
+		if (reservations_counts(c->of[i], v->cluster ? v->cluster->generation : 0))
+			snapshot_write_reservation(w, c->of[i]);
+	jsonw_array_close(w);
 }
 
-/* The memory of workloads and plans, some megabytes at most, and the end. */
-static void write_memory(struct snapshot_stream *s)
+void snapshot_write_state(struct jsonw *w, const struct snapshot_state *s)
 {
 	const struct owner_table *owners = s->view->owners;
-	struct jsonw *w = &s->w;
 
-	if (owners && owners->workloads && owners->workloads->count) {
+	jsonw_object_open(w);
+	if (s->reservations && s->reservations->count)
+		write_ledger(w, s->view, s->reservations);
+	if (s->workloads && owners && owners->workloads && owners->workloads->count) {
 		jsonw_key(w, "workloads");
 		workload_table_write_list(owners->workloads, w);
 	}
@@ -251,15 +243,23 @@ static void write_memory(struct snapshot_stream *s)
 		buf_add(jsonw_json(w), memory->data, memory->len);
 	}
 	jsonw_object_close(w);
-	jsonw_object_close(w);
-	buf_add_char(w->out, '\n');
+}
+
+/* Some megabytes at most, and the end. */
+static void write_state(struct snapshot_stream *s)
+{
+	const struct snapshot_state state = {s->view, s->reservations, s->plan, true};
+
+	jsonw_key(&s->w, "state");
+	snapshot_write_state(&s->w, &state);
+	jsonw_object_close(&s->w);
+	buf_add_char(s->w.out, '\n');
 	next_part(s);
 }
 
 /* Each is called until it goes on to the next part, one call for one item. */
 static void (*const parts[])(struct snapshot_stream *s) = {
-	write_head, write_object,      write_usage_head, write_node,
-	write_pod,  write_reservation, write_memory,
+	write_head, write_object, write_usage_head, write_node, write_pod, write_state,
 };
 
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };

@@ -6,6 +6,7 @@
 #ifndef EVENKEEL_AGGREGATOR_API_SNAPSHOT_H
 #define EVENKEEL_AGGREGATOR_API_SNAPSHOT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,9 +43,27 @@ struct snapshot_notes {
 
 enum { SNAPSHOT_NOTES_MAX = 20 };
 
-struct reservations;
+struct cluster;
+struct jsonw;
+struct model;
 struct plan_memory;
+struct plan_result;
+struct reservations;
+struct reservations_copy;
 struct snapshot;
+
+/* "sources" of a Snapshot. */
+void snapshot_write_sources(struct jsonw *w, const struct cluster *c);
+
+/* What "state" is made of; all borrowed. */
+struct snapshot_state {
+	const struct view *view;
+	const struct reservations_copy *reservations; /* NULL: there is none */
+	const struct plan_result *plan; /* NULL: there is none */
+	bool workloads; /* with what the view has of them */
+};
+
+void snapshot_write_state(struct jsonw *w, const struct snapshot_state *s);
 
 struct snapshot *snapshot_new(void);
 void snapshot_free(struct snapshot *s); /* NULL is allowed */
@@ -64,6 +83,14 @@ int snapshot_add(struct snapshot *s, const char *name, const char *text, size_t 
  */
 int snapshot_add_usage(struct snapshot *s, const char *name, const char *text, size_t len,
 		       struct error *error);
+/*
+ * In place of files: a view, which is taken, its moment, and "state" as text. -EINVAL with the
+ * reason.
+ */
+int snapshot_use_view(struct snapshot *s, struct view *v, int64_t now_ns, const char *state,
+		      size_t len, struct error *error);
+/* Sets the sources of a model by the text of "sources". -EINVAL with the reason. */
+int snapshot_set_sources(struct model *m, const char *sources, size_t len, struct error *error);
 /*
  * All of it as a view, and its moment: the Snapshot's time; else the newest time in the
  * measurements; else the newest among creationTimestamp, status.startTime, and lastHeartbeatTime

@@ -45,6 +45,7 @@ void snapshot_free(struct snapshot *s)
 	for (size_t i = 0; i < s->use_count; i++)
 		free(s->uses[i].node);
 	free(s->uses);
+	view_drop(s->view);
 	model_free(s->model);
 	stats_json_set_free(s->node_stats);
 	reservations_free(s->reservations);
@@ -227,16 +228,15 @@ static int read_source(struct snapshot *s, const struct snapshot_text *t, size_t
 	return 0;
 }
 
-static int read_sources(struct snapshot *s, const struct document *d)
+static int read_sources(struct snapshot *s, const struct snapshot_text *t, const cJSON *list)
 {
 	const cJSON *item;
 	size_t index = 0;
 
-	s->standalone = !d->sources;
-	if (d->sources && !cJSON_IsArray(d->sources))
-		return snapshot_text_fail(&d->whole, "sources: must be a list");
-	cJSON_ArrayForEach (item, d->sources) {
-		if (read_source(s, &d->whole, index++, item))
+	if (list && !cJSON_IsArray(list))
+		return snapshot_text_fail(t, "sources: must be a list");
+	cJSON_ArrayForEach (item, list) {
+		if (read_source(s, t, index++, item))
 			return -EINVAL;
 	}
 	return 0;
@@ -260,36 +260,29 @@ static int check_snapshot(const struct snapshot *s, const struct document *d)
 	if (!d->list.at || !d->usage.at)
 		return snapshot_text_fail(t, "%s: is missing in this Snapshot",
 					  d->list.at ? "usage" : "list");
-	if (!cJSON_IsObject(d->state))
-		return snapshot_text_fail(t, "state: must be an object");
-	for (const cJSON *item = d->state->child; item; item = item->next)
-		if (strcmp(item->string, "ledger") != 0 && strcmp(item->string, "workloads") != 0 &&
-		    strcmp(item->string, "slack") != 0 && strcmp(item->string, "drain") != 0)
-			return snapshot_text_fail(
-				t, "state.%.64s: is unknown here; take a newer evenkeel",
-				item->string);
 	return 0;
 }
 
-static int read_workloads(struct snapshot *s, const struct document *d)
+static int read_workloads(struct snapshot *s, const struct snapshot_text *t, const cJSON *state)
 {
 	struct error why = {""};
 	char *text;
 	int rc;
 
-	if (!cJSON_GetObjectItemCaseSensitive(d->state, "workloads"))
+	if (!cJSON_GetObjectItemCaseSensitive(state, "workloads"))
 		return 0;
-	text = cJSON_PrintUnformatted(d->state);
+	text = cJSON_PrintUnformatted(state);
 	rc = join_recall(s->join, text, strlen(text), &why);
 	free(text);
-	return rc ? snapshot_text_fail(&d->whole, "state.%s", why.text) : 0;
+	return rc ? snapshot_text_fail(t, "state.%s", why.text) : 0;
 }
 
 /* The text is read here as it will be later, so that errors name the file. */
-static int read_memory(struct snapshot *s, const struct document *d, enum plan_part part)
+static int read_memory(struct snapshot *s, const struct snapshot_text *t, const cJSON *state,
+		       enum plan_part part)
 {
 	const char *name = plan_part_name(part);
-	const cJSON *memory = cJSON_GetObjectItemCaseSensitive(d->state, name);
+	const cJSON *memory = cJSON_GetObjectItemCaseSensitive(state, name);
 	struct slack_state *slack = slack_state_new();
 	struct drain_state *drain = drain_state_new();
 	struct error why = {""};
@@ -304,7 +297,28 @@ static int read_memory(struct snapshot *s, const struct document *d, enum plan_p
 	drain_state_free(drain);
 	free(s->memory.of[part]);
 	s->memory.of[part] = text;
-	return rc ? snapshot_text_fail(&d->whole, "state.%s: %s", name, why.text) : 0;
+	return rc ? snapshot_text_fail(t, "state.%s: %s", name, why.text) : 0;
+}
+
+/* Of a Snapshot whose time is known. */
+static int read_state(struct snapshot *s, const struct snapshot_text *t, const cJSON *state)
+{
+	int rc;
+
+	if (!cJSON_IsObject(state))
+		return snapshot_text_fail(t, "state: must be an object");
+	for (const cJSON *item = state->child; item; item = item->next)
+		if (strcmp(item->string, "ledger") != 0 && strcmp(item->string, "workloads") != 0 &&
+		    strcmp(item->string, "slack") != 0 && strcmp(item->string, "drain") != 0)
+			return snapshot_text_fail(
+				t, "state.%.64s: is unknown here; take a newer evenkeel",
+				item->string);
+	rc = snapshot_read_reservations(s, t, cJSON_GetObjectItemCaseSensitive(state, "ledger"));
+	if (!rc)
+		rc = read_workloads(s, t, state);
+	for (int p = 0; !rc && p < PLAN_PARTS; p++)
+		rc = read_memory(s, t, state, (enum plan_part)p);
+	return rc;
 }
 
 static int read_snapshot(struct snapshot *s, const struct document *d)
@@ -320,14 +334,10 @@ static int read_snapshot(struct snapshot *s, const struct document *d)
 		return snapshot_text_fail(&d->whole,
 					  "time: must be a time such as 2026-01-31T12:00:00Z");
 	s->own = true;
-	rc = read_sources(s, d);
+	s->standalone = !d->sources;
+	rc = read_sources(s, &d->whole, d->sources);
 	if (!rc)
-		rc = snapshot_read_reservations(
-			s, &d->whole, cJSON_GetObjectItemCaseSensitive(d->state, "ledger"));
-	if (!rc)
-		rc = read_workloads(s, d);
-	for (int p = 0; !rc && p < PLAN_PARTS; p++)
-		rc = read_memory(s, d, (enum plan_part)p);
+		rc = read_state(s, &d->whole, d->state);
 	if (!rc)
 		rc = look_through(&inner, &list);
 	if (!rc && strcmp(inner.kind, "List") != 0)
@@ -338,6 +348,35 @@ static int read_snapshot(struct snapshot *s, const struct document *d)
 		rc = snapshot_read_items(s, &inner.items, "", "");
 	document_fini(&inner);
 	return rc ? rc : snapshot_read_usage(s, &usage, "usage.");
+}
+
+int snapshot_use_view(struct snapshot *s, struct view *v, int64_t now_ns, const char *state,
+		      size_t len, struct error *error)
+{
+	const struct snapshot_text t = {"the record", state, state, state + len, error};
+	cJSON *doc = cJSON_ParseWithLength(state, len);
+	int rc;
+
+	s->own = true;
+	s->view = v;
+	s->time_ns = now_ns;
+	rc = read_state(s, &t, doc);
+	cJSON_Delete(doc);
+	return rc;
+}
+
+int snapshot_set_sources(struct model *m, const char *sources, size_t len, struct error *error)
+{
+	const struct snapshot_text t = {"the record", sources, sources, sources + len, error};
+	cJSON *list = cJSON_ParseWithLength(sources, len);
+	struct snapshot *s = snapshot_new();
+	int rc = list ? read_sources(s, &t, list) : snapshot_text_fail(&t, "sources: is no JSON");
+
+	for (int k = 0; k < OBJECT_KINDS && !rc; k++)
+		model_set_source(m, (enum object_kind)k, &s->sources[k]);
+	snapshot_free(s);
+	cJSON_Delete(list);
+	return rc;
 }
 
 /* --- any document ----------------------------------------------------------------------------- */
@@ -561,12 +600,17 @@ int snapshot_view(struct snapshot *s, struct view **v, int64_t *now_ns, struct e
 	struct node_stats **node_stats;
 	size_t count;
 
+	*now_ns = moment(s);
+	if (s->view) {
+		*v = s->view;
+		s->view = NULL;
+		return 0;
+	}
 	if (check_objects(s, error))
 		return -EINVAL;
 	snapshot_use_watcher(s);
 	if (stats_json_set_stats(s->node_stats, &node_stats, &count, error))
 		return -EINVAL;
-	*now_ns = moment(s);
 	set_sources(s, *now_ns);
 	*v = join_view(s->join, node_stats, count, s->standalone ? NULL : model_cluster(s->model),
 		       *now_ns);

@@ -36,6 +36,7 @@ struct snapshot {
 	size_t documents, objects;
 	size_t unused; /* objects of kinds that are not kept */
 	char unused_kinds[128]; /* the first of them: "Service, ConfigMap" */
+	struct view *view; /* owned; of snapshot_use_view(); NULL: to be made of the above */
 	bool own; /* a Snapshot was read */
 	bool standalone; /* and no API was followed when it was made */
 	bool has_usage;

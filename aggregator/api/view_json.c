@@ -14,15 +14,6 @@ void view_json_write_amounts(struct jsonw *w, const char *key, int64_t cpu_milli
 	jsonw_object_close(w);
 }
 
-void view_json_write_refused(struct jsonw *w, const struct place_counts *counts)
-{
-	jsonw_key_object(w, "refused");
-	for (int f = PLACE_FITS + 1; f < PLACE_FILTERS; f++)
-		if (counts->of[f])
-			jsonw_key_int(w, place_filter_name((enum place_filter)f), counts->of[f]);
-	jsonw_object_close(w);
-}
-
 void view_json_write_capacity(struct jsonw *w, const char *key, int64_t cpu_milli,
 			      int64_t mem_bytes)
 {

@@ -19,8 +19,6 @@
 /* key:{"cpuMillicores","memoryBytes"} */
 void view_json_write_amounts(struct jsonw *w, const char *key, int64_t cpu_milli,
 			     int64_t mem_bytes);
-/* "refused":{FILTER: nodes}, of the filters that refused any. */
-void view_json_write_refused(struct jsonw *w, const struct place_counts *counts);
 
 /* key:{"cpuMillicores","memoryBytes"} of a node; 0 is unknown, and absent. */
 void view_json_write_capacity(struct jsonw *w, const char *key, int64_t cpu_milli,

@@ -70,6 +70,8 @@ struct cli_options {
 	struct whatif_changes changes;
 	struct option_list settings; /* of the command that whatif runs, likewise */
 	char *scenarios; /* a file */
+	char *at, *from, *to; /* moments of a record */
+	int64_t step_ns; /* between two of them */
 	int64_t critical_priority; /* in a snapshot; 0: the usual one */
 	int64_t timeout_ns, limit;
 };
@@ -139,7 +141,8 @@ struct command {
 
 extern const struct command command_act, command_completion, command_doctor, command_drain,
 	command_glossary, command_nodes, command_options, command_pods, command_quota,
-	command_scores, command_slack, command_verify, command_version, command_whatif;
+	command_replay, command_scores, command_slack, command_verify, command_version,
+	command_whatif;
 
 /* What the manual page says besides commands and options; of it the section with all words. */
 #define CLI_GLOSSARY "GLOSSARY"

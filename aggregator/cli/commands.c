@@ -23,9 +23,9 @@
 const char *const cli_windows[] = {"5m", "10m", "15m", NULL};
 
 static const struct command *const commands[] = {
-	&command_nodes,	  &command_pods,       &command_scores,	 &command_quota,    &command_slack,
-	&command_drain,	  &command_verify,     &command_act,	 &command_whatif,   &command_doctor,
-	&command_version, &command_completion, &command_options, &command_glossary,
+	&command_nodes,	 &command_pods,	   &command_scores,	&command_quota,	  &command_slack,
+	&command_drain,	 &command_verify,  &command_act,	&command_whatif,  &command_replay,
+	&command_doctor, &command_version, &command_completion, &command_options, &command_glossary,
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
@@ -389,7 +389,8 @@ static int check_inner(const struct command *command, const struct cli_options *
 
 	if (command == &command_whatif || command == &command_act || command == &command_version ||
 	    command->server == CLI_SERVER_UNUSED)
-		return cli_fail(reason, CLI_USAGE, "whatif cannot run \"%s\"", command->name);
+		return cli_fail(reason, CLI_USAGE, "\"%s\" cannot be run within another command",
+				command->name);
 	if (o->help || o->version || o->watch_ns)
 		return cli_fail(reason, CLI_USAGE,
 				"--help, --version and --watch do not go with COMMAND");

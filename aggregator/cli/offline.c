@@ -27,6 +27,7 @@ struct offline {
 	struct counters counters;
 	struct snapshot *snapshot; /* owned */
 	struct plan_memory memory; /* owned */
+	struct plan_moment planned; /* of a record; its view is held */
 	char *name; /* owned */
 	bool has_usage;
 };
@@ -133,6 +134,21 @@ int offline_open_text(struct offline **out, const char *name, const char *text, 
 	return finish(o, snapshot_add(o->snapshot, name, text, len, error), out, error);
 }
 
+int offline_open_moment(struct offline **out, const char *name, const struct offline_moment *m,
+			struct error *error)
+{
+	struct offline *o = offline_new(mem_strdup(name));
+	int rc = snapshot_use_view(o->snapshot, view_hold(m->view), m->now_ns, m->state->data,
+				   m->state->len, error);
+
+	if (m->plan.now_ns) {
+		o->planned = m->plan;
+		view_hold(o->planned.view);
+		o->ctx.planned = &o->planned;
+	}
+	return finish(o, rc, out, error);
+}
+
 void offline_close(struct offline *o)
 {
 	if (!o)
@@ -141,6 +157,7 @@ void offline_close(struct offline *o)
 	view_slot_free(o->ctx.views);
 	reservations_free(o->ctx.reservations);
 	plan_memory_fini(&o->memory);
+	view_drop(o->planned.view);
 	snapshot_free(o->snapshot);
 	free(o->name);
 	free(o);

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "aggregator/api/snapshot.h"
+#include "aggregator/planner/plan.h"
 #include "shared/buf.h"
 #include "shared/options.h"
 #include "shared/error.h"
@@ -28,6 +29,16 @@ int offline_open(struct offline **o, const struct option_list *files, const char
 /* The same of one text in memory; name is what messages call it. */
 int offline_open_text(struct offline **o, const char *name, const char *text, size_t len,
 		      struct error *error);
+/* What an aggregator had at a moment; all borrowed. */
+struct offline_moment {
+	int64_t now_ns; /* Unix time */
+	struct view *view;
+	const struct buf *state; /* "state" of a Snapshot: before the plan, if there is one */
+	struct plan_moment plan; /* now_ns 0: there is none */
+};
+
+int offline_open_moment(struct offline **o, const char *name, const struct offline_moment *m,
+			struct error *error);
 void offline_close(struct offline *o); /* NULL is allowed */
 /* The files, for messages: "a.json, b.json". */
 const char *offline_name(const struct offline *o);

@@ -125,4 +125,12 @@ struct plan_memory {
 
 void plan_memory_fini(struct plan_memory *m);
 
+/* When a plan of a record was made, and of what. */
+struct plan_moment {
+	int64_t now_ns; /* Unix time; 0: there is none */
+	int64_t every_ns;
+	uint64_t version;
+	struct view *view; /* held */
+};
+
 #endif

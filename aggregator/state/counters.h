@@ -50,6 +50,14 @@ struct store_counters {
 	atomic_uint_least64_t lost_intervals;
 };
 
+/* Of --record; all stands still while there is none. */
+struct record_counters {
+	atomic_uint_least64_t enabled; /* 1: there is a --record */
+	atomic_uint_least64_t alarm; /* 1: nothing is recorded */
+	atomic_uint_least64_t failures;
+	atomic_uint_least64_t bytes; /* written, before compression */
+};
+
 enum extender_verb { EXTENDER_FILTER, EXTENDER_PRIORITIZE, EXTENDER_PREEMPT, EXTENDER_VERBS };
 
 /*
@@ -208,6 +216,7 @@ struct counters {
 	struct wave_counters waves;
 	struct planner_counters planner;
 	struct store_counters store;
+	struct record_counters record;
 	struct extender_counters extender;
 	struct quota_counters quota;
 	struct requeue_counters requeue;

@@ -98,9 +98,11 @@ struct drain_input {
 /* --- the plan */
 
 struct drain_number {
-	const char *name; /* static, in camelCase with its unit */
+	const char *name; /* of drain_number_names */
 	double value;
 };
+
+extern const char *const drain_number_names[]; /* in camelCase with their units, up to NULL */
 
 enum { DRAIN_NUMBERS = 4 };
 
@@ -115,6 +117,9 @@ struct drain_why {
 	uint32_t number_count;
 	struct drain_number numbers[DRAIN_NUMBERS];
 };
+
+/* The members "numbers" and "refused" of an object, as far as the reason has them. */
+void drain_why_write(const struct drain_why *why, struct jsonw *w);
 
 enum drain_verdict {
 	DRAIN_NEEDED, /* it stays; the reasons say why */

@@ -76,6 +76,24 @@ struct drain_why *drain_add_reason(struct drain_case *c, enum drain_reason code,
 	return w;
 }
 
+const char *const drain_number_names[] = {"usedShare",
+					  "rightSizedShare",
+					  "requestedShare",
+					  "threshold",
+					  "pods",
+					  "predictedCpuMillicores",
+					  "limitCpuMillicores",
+					  "predictedMemoryBytes",
+					  "limitMemoryBytes",
+					  "placeholders",
+					  "cpuMillicores",
+					  "memoryBytes",
+					  "used",
+					  "limit",
+					  "drainsUsed",
+					  "drainsLimit",
+					  NULL};
+
 void drain_add_number(struct drain_why *w, const char *name, double value)
 {
 	assert(w->number_count < DRAIN_NUMBERS);

@@ -46,6 +46,18 @@ static void write_timers(struct jsonw *w, const struct drain_timers *t)
 	jsonw_array_close(w);
 }
 
+void drain_why_write(const struct drain_why *why, struct jsonw *w)
+{
+	if (why->number_count) {
+		jsonw_key_object(w, "numbers");
+		for (uint32_t i = 0; i < why->number_count; i++)
+			jsonw_key_fixed(w, why->numbers[i].name, why->numbers[i].value, 4);
+		jsonw_object_close(w);
+	}
+	if (why->counted)
+		place_counts_write(&why->refused, w);
+}
+
 static void write_failures(struct jsonw *w, const struct drain_unremovable *u)
 {
 	jsonw_key_array(w, "unremovable");
@@ -54,6 +66,7 @@ static void write_failures(struct jsonw *w, const struct drain_unremovable *u)
 		jsonw_key_string(w, "node", u->of[i].node);
 		jsonw_key_string(w, "reason", drain_reason_name(u->of[i].why.code));
 		jsonw_key_text(w, "why", u->of[i].why.text);
+		drain_why_write(&u->of[i].why, w);
 		jsonw_key_time_exact(w, "until", u->of[i].until_ns);
 		jsonw_object_close(w);
 	}
@@ -238,6 +251,42 @@ static bool read_timer(struct reading *in, const cJSON *item, struct error *reas
 	return true;
 }
 
+static bool read_numbers(const cJSON *failure, struct drain_why *out, struct error *reason)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach (item, cJSON_GetObjectItemCaseSensitive(failure, "numbers")) {
+		int i = 0;
+
+		while (drain_number_names[i] && strcmp(drain_number_names[i], item->string) != 0)
+			i++;
+		if (!drain_number_names[i] || !cJSON_IsNumber(item) ||
+		    out->number_count == DRAIN_NUMBERS)
+			return refuse(reason, "numbers", "must be numbers of names that are known");
+		drain_add_number(out, drain_number_names[i], item->valuedouble);
+	}
+	return true;
+}
+
+static bool read_refused(const cJSON *failure, struct drain_why *out, struct error *reason)
+{
+	const cJSON *list = cJSON_GetObjectItemCaseSensitive(failure, "refused"), *item;
+
+	out->counted = list != NULL;
+	cJSON_ArrayForEach (item, list) {
+		int f = PLACE_FITS + 1;
+
+		while (f < PLACE_FILTERS &&
+		       strcmp(place_filter_name((enum place_filter)f), item->string) != 0)
+			f++;
+		if (f == PLACE_FILTERS || !cJSON_IsNumber(item) || item->valuedouble < 0 ||
+		    item->valuedouble > NODES_MAX)
+			return refuse(reason, "refused", "must be numbers of nodes by filter");
+		out->refused.of[f] = (uint32_t)item->valuedouble;
+	}
+	return true;
+}
+
 static bool read_failure(struct reading *in, const cJSON *item, struct error *reason)
 {
 	const cJSON *why = cJSON_GetObjectItemCaseSensitive(item, "why");
@@ -246,7 +295,9 @@ static bool read_failure(struct reading *in, const cJSON *item, struct error *re
 	int64_t until_ns;
 
 	if (!read_string(item, "node", &node, reason) ||
-	    !read_time(item, "until", &until_ns, reason) || !read_code(item, &why_of.code, reason))
+	    !read_time(item, "until", &until_ns, reason) ||
+	    !read_code(item, &why_of.code, reason) || !read_numbers(item, &why_of, reason) ||
+	    !read_refused(item, &why_of, reason))
 		return false;
 	why_of.unblock = drain_reason_unblock(why_of.code);
 	if (why && !cJSON_IsString(why))

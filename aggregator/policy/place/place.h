@@ -17,6 +17,7 @@
 #include "aggregator/state/view.h"
 #include "shared/buf.h"
 #include "shared/error.h"
+#include "shared/jsonw.h"
 
 /* In the order of evaluation; the first refusal is reported. */
 enum place_filter {
@@ -173,6 +174,9 @@ struct place_counts {
 	place_node nearest; /* refused by PLACE_USE_CAP with the least excess, by share */
 	double excess;
 };
+
+/* "refused":{FILTER: nodes}, of the filters that refused any. */
+void place_counts_write(const struct place_counts *c, struct jsonw *w);
 
 /*
  * The first filter that refuses; no allocation. A pod on a node counts there: take it first. A bound

@@ -365,6 +365,15 @@ const char *place_filter_name(enum place_filter f)
 	return filters[f].name;
 }
 
+void place_counts_write(const struct place_counts *c, struct jsonw *w)
+{
+	jsonw_key_object(w, "refused");
+	for (int f = PLACE_FITS + 1; f < PLACE_FILTERS; f++)
+		if (c->of[f])
+			jsonw_key_int(w, filters[f].name, c->of[f]);
+	jsonw_object_close(w);
+}
+
 static void tell(struct place *p, const struct place_slot *s, place_node n, enum place_filter f,
 		 struct error *error)
 {

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state of the aggregator (usage, model, join) is told again what the live one was told, in the same
+ * order, so it comes to the same views.
+ *
+ * A view is seen from its VIEW entry on, so one is read ahead. Where segments before the first are
+ * deleted, windows and peaks begin empty, and each node with its first full interval, which agents
+ * send every minute.
+ */
+#include "aggregator/cli/replay.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include "aggregator/api/snapshot.h"
+#include "aggregator/model/model.h"
+#include "aggregator/state/bytes.h"
+#include "aggregator/state/join.h"
+#include "aggregator/state/record.h"
+#include "aggregator/state/usage.h"
+#include "shared/clock.h"
+#include "shared/mem.h"
+#include "shared/timefmt.h"
+
+enum { PAST = 64 };
+
+#define VIEW_EVERY_NS (15 * NS_PER_SEC) /* an aggregator publishes one every 10 s at least */
+
+/* --- entries ---------------------------------------------------------------------------------- */
+
+struct reader {
+	struct record_segments segments;
+	size_t opened; /* segments */
+	gzFile file; /* the last of them; NULL: none is open */
+	/* the entry at hand */
+	enum record_type type;
+	struct buf data; /* owned */
+};
+
+static int reader_open(struct reader *r, const char *dir, struct error *error)
+{
+	*r = (struct reader){0};
+	if (record_segments_find(&r->segments, dir, error))
+		return -EINVAL;
+	if (r->segments.count)
+		return 0;
+	error_set(error, "%s: there is no record in it (evenkeel-aggregator --record)", dir);
+	record_segments_fini(&r->segments);
+	return -EINVAL;
+}
+
+static void reader_close(struct reader *r)
+{
+	if (r->file)
+		gzclose(r->file);
+	record_segments_fini(&r->segments);
+	buf_fini(&r->data);
+}
+
+/* False at the end of the segment, which may be cut anywhere. */
+static bool read_entry(struct reader *r)
+{
+	uint8_t head[RECORD_HEAD];
+	struct bytes b = {.in = head + 1, .left = RECORD_HEAD - 1};
+	uint32_t len = 0;
+
+	if (gzread(r->file, head, RECORD_HEAD) != RECORD_HEAD)
+		return false;
+	bytes_u32(&b, &len);
+	if (len > RECORD_ENTRY_MOST)
+		return false;
+	r->type = (enum record_type)head[0];
+	buf_clear(&r->data);
+	buf_reserve(&r->data, len);
+	if (gzread(r->file, r->data.data, len) != (int)len)
+		return false;
+	r->data.data[len] = '\0';
+	r->data.len = len;
+	return true;
+}
+
+/* 1: there is one; 0: the record is at its end. */
+static int next_entry(struct reader *r, struct error *error)
+{
+	while (!r->file || !read_entry(r)) {
+		const char *path;
+
+		if (r->file)
+			gzclose(r->file);
+		r->file = NULL;
+		if (r->opened == r->segments.count)
+			return 0;
+		path = r->segments.paths[r->opened++];
+		r->file = gzopen(path, "rbe");
+		if (!r->file) {
+			error_set(error, "%s: %s", path, strerror(errno));
+			return -EINVAL;
+		}
+	}
+	return 1;
+}
+
+static int64_t number(const struct reader *r, size_t len)
+{
+	struct bytes b = {.in = (const uint8_t *)r->data.data, .left = r->data.len};
+
+	return (int64_t)bytes_number(&b, 0, len);
+}
+
+/* -EINVAL with the reason: another version. */
+static int read_begin(const struct reader *r, bool *goes_on, struct error *error)
+{
+	if (r->data.len != 2 || r->data.data[0] != RECORD_VERSION) {
+		error_set(error, "%s: a record of another version",
+			  r->segments.paths[r->opened - 1]);
+		return -EINVAL;
+	}
+	*goes_on = r->data.data[1] != 0;
+	return 0;
+}
+
+int replay_measure(const char *dir, struct replay_extent *x, struct error *error)
+{
+	struct reader r;
+	bool goes_on;
+	int rc = reader_open(&r, dir, error);
+
+	if (rc)
+		return rc;
+	*x = (struct replay_extent){.segments = r.segments.count};
+	for (size_t i = 0; i < r.segments.count; i++) {
+		struct stat s = {0};
+
+		if (stat(r.segments.paths[i], &s) == 0)
+			x->bytes += (uint64_t)s.st_size;
+	}
+	while ((rc = next_entry(&r, error)) == 1) {
+		if (r.type == RECORD_BEGIN && read_begin(&r, &goes_on, error)) {
+			rc = -EINVAL;
+			break;
+		}
+		x->gaps += r.type == RECORD_BEGIN && r.opened > 1 && !goes_on;
+		x->intervals += r.type == RECORD_INTERVAL;
+		if (r.type != RECORD_VIEW)
+			continue;
+		x->to_ns = number(&r, 8);
+		if (!x->views++)
+			x->from_ns = x->to_ns;
+	}
+	reader_close(&r);
+	return rc;
+}
+
+/* --- the state -------------------------------------------------------------------------------- */
+
+struct moment {
+	int64_t at_ns; /* of the publication; 0: there is none */
+	struct view *view; /* held */
+	struct buf state; /* owned */
+	struct plan_moment plan; /* now_ns 0: none is known; its view is held */
+};
+
+/* A view that a plan may have been made of. */
+struct past {
+	int64_t at_ns;
+	struct view *view; /* held */
+};
+
+struct replay {
+	struct reader reader;
+	char *name; /* owned; of the directory */
+	struct usage_state *usage;
+	struct model *model;
+	bool follows; /* an API */
+	struct join *join;
+	struct interval *interval; /* reused */
+	bool passes_base; /* of a segment that goes on */
+	bool recalled; /* workloads */
+	struct buf state; /* as told last */
+	struct view *made; /* held; that was gathered last; NULL: it is published */
+	struct moment now, next; /* next.at_ns 0: nothing is read ahead */
+	int64_t first_ns; /* of the first view; 0: none yet */
+	struct past past[PAST]; /* the newest, by number; each begins at its at_ns */
+	uint64_t views;
+	struct plan_moment plan; /* the newest; its view is held */
+};
+
+static const struct usage_limits limits = {.nodes_max = 20000, .pods_per_node_max = 8192};
+
+static void drop_state(struct replay *r)
+{
+	/* The join may hold stats. */
+	join_free(r->join);
+	usage_free(r->usage);
+	model_free(r->model);
+	view_drop(r->made);
+	r->made = NULL;
+}
+
+static void reset_state(struct replay *r)
+{
+	drop_state(r);
+	r->usage = usage_new(&limits);
+	r->model = model_new();
+	r->join = join_new();
+	r->follows = r->recalled = false;
+	view_drop(r->plan.view);
+	r->plan = (struct plan_moment){0};
+}
+
+static void moment_fini(struct moment *m)
+{
+	view_drop(m->view);
+	view_drop(m->plan.view);
+	buf_fini(&m->state);
+	*m = (struct moment){0};
+}
+
+static int apply_interval(struct replay *r, struct error *error)
+{
+	struct record_interval i = {.interval = r->interval};
+	struct usage_answer answer;
+	int rc = record_interval_read(&i, r->reader.data.data, r->reader.data.len, error);
+
+	if (rc)
+		return rc;
+	usage_apply(r->usage, i.node, i.run, i.nonce, i.interval, i.now_ns, &answer);
+	/* The run is not known, as its beginning is not in the record. */
+	if (answer.verdict == USAGE_NEED_FULL && i.verdict == USAGE_APPLIED)
+		usage_apply(r->usage, i.node, i.run, NULL, i.interval, i.now_ns, &answer);
+	return 0;
+}
+
+static void gather(struct replay *r)
+{
+	int64_t now_ns = number(&r->reader, 8);
+	size_t count;
+	struct node_stats *const *stats = usage_gather_stats(r->usage, now_ns, &count);
+
+	view_drop(r->made);
+	r->made = join_view(r->join, stats, count, r->follows ? model_cluster(r->model) : NULL,
+			    now_ns);
+}
+
+static int take_state(struct replay *r, struct error *error)
+{
+	const struct buf *text = &r->reader.data;
+
+	buf_clear(&r->state);
+	buf_add(&r->state, text->data, text->len);
+	if (r->recalled || !strstr(text->data, "\"workloads\":"))
+		return 0;
+	r->recalled = true;
+	return join_recall(r->join, text->data, text->len, error);
+}
+
+/* A plan that was made of the view that was the newest then. */
+static void take_plan(struct replay *r)
+{
+	struct bytes b = {.in = (const uint8_t *)r->reader.data.data, .left = r->reader.data.len};
+	const struct past *past = NULL;
+
+	view_drop(r->plan.view);
+	r->plan = (struct plan_moment){0};
+	bytes_i64(&b, &r->plan.now_ns);
+	bytes_i64(&b, &r->plan.every_ns);
+	bytes_u64(&b, &r->plan.version);
+	for (uint64_t i = r->views; i > 0 && r->views - i < PAST && !past; i--)
+		if (r->past[(i - 1) % PAST].at_ns <= r->plan.now_ns)
+			past = &r->past[(i - 1) % PAST];
+	if (past)
+		r->plan.view = view_hold(past->view);
+	else
+		r->plan.now_ns = 0;
+}
+
+static void publish(struct replay *r)
+{
+	struct past *past = &r->past[r->views++ % PAST];
+
+	r->next = (struct moment){.at_ns = number(&r->reader, 8), .view = r->made, .plan = r->plan};
+	if (r->plan.view)
+		view_hold(r->plan.view);
+	r->made = NULL;
+	view_drop(past->view);
+	*past = (struct past){r->next.at_ns, view_hold(r->next.view)};
+	buf_add(&r->next.state, r->state.data, r->state.len);
+	if (!r->first_ns)
+		r->first_ns = r->next.at_ns;
+}
+
+static int begin(struct replay *r, struct error *error)
+{
+	bool goes_on;
+
+	if (read_begin(&r->reader, &goes_on, error))
+		return -EINVAL;
+	r->passes_base = goes_on && r->reader.opened > 1;
+	if (!r->passes_base)
+		reset_state(r);
+	return 0;
+}
+
+static int take_entry(struct replay *r, struct error *error)
+{
+	const struct buf *data = &r->reader.data;
+
+	if (r->reader.type == RECORD_BEGIN)
+		return begin(r, error);
+	if (r->reader.type == RECORD_BASE_END)
+		r->passes_base = false;
+	if (r->passes_base || !r->usage)
+		return 0;
+	switch (r->reader.type) {
+	case RECORD_OBJECT:
+	case RECORD_REMOVED:
+		return record_change_apply(r->model, r->reader.type, data->data, data->len, error);
+	case RECORD_SOURCES:
+		r->follows = true;
+		return snapshot_set_sources(r->model, data->data, data->len, error);
+	case RECORD_STATE:
+		return take_state(r, error);
+	case RECORD_INTERVAL:
+		return apply_interval(r, error);
+	case RECORD_BUILT:
+		usage_build_stats(r->usage, (size_t)number(&r->reader, 4));
+		return 0;
+	case RECORD_GATHERED:
+		gather(r);
+		return 0;
+	case RECORD_PLAN:
+		take_plan(r);
+		return 0;
+	case RECORD_VIEW:
+		if (r->made)
+			publish(r);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* --- moments ---------------------------------------------------------------------------------- */
+
+int replay_open(struct replay **out, const char *dir, struct error *error)
+{
+	struct replay *r = mem_zalloc(1, sizeof(*r));
+
+	if (reader_open(&r->reader, dir, error)) {
+		free(r);
+		return -EINVAL;
+	}
+	r->name = mem_strdup(dir);
+	r->interval = interval_new(0);
+	*out = r;
+	return 0;
+}
+
+void replay_close(struct replay *r)
+{
+	if (!r)
+		return;
+	reader_close(&r->reader);
+	drop_state(r);
+	interval_free(r->interval);
+	buf_fini(&r->state);
+	moment_fini(&r->now);
+	moment_fini(&r->next);
+	view_drop(r->plan.view);
+	for (int i = 0; i < PAST; i++)
+		view_drop(r->past[i].view);
+	free(r->name);
+	free(r);
+}
+
+static int out_of_range(const struct replay *r, const char *what, int64_t ns, struct error *error)
+{
+	char time[TIMEFMT_LEN];
+
+	timefmt_rfc3339(ns, time);
+	error_set(error, "%s: the record %s %s", r->name, what, time);
+	return -ERANGE;
+}
+
+int replay_go(struct replay *r, int64_t at_ns, struct error *error)
+{
+	int rc = 1;
+
+	while (rc == 1) {
+		if (r->next.at_ns && r->next.at_ns <= at_ns) {
+			moment_fini(&r->now);
+			r->now = r->next;
+			r->next = (struct moment){0};
+		}
+		if (r->next.at_ns)
+			break;
+		rc = next_entry(&r->reader, error);
+		if (rc == 1 && take_entry(r, error)) {
+			error_prefix(error, "%s", r->reader.segments.paths[r->reader.opened - 1]);
+			rc = -EINVAL;
+		}
+	}
+	if (rc < 0)
+		return rc;
+	if (!r->now.at_ns)
+		return r->first_ns ? out_of_range(r, "begins at", r->first_ns, error)
+				   : out_of_range(r, "has no view before", at_ns, error);
+	if (at_ns - r->now.at_ns > VIEW_EVERY_NS)
+		return r->next.at_ns ? out_of_range(r, "has a gap until", r->next.at_ns, error)
+				     : out_of_range(r, "ends at", r->now.at_ns, error);
+	return 0;
+}
+
+int replay_files(const struct replay *r, int64_t at_ns, struct offline **files, struct error *error)
+{
+	const struct offline_moment m = {at_ns, r->now.view, &r->now.state, r->now.plan};
+
+	return offline_open_moment(files, r->name, &m, error);
+}

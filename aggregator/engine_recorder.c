@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ *	loop thread --- one step for each view ---> queue --> recorder thread --> segments
+ *
+ * The loop encodes intervals as they come; objects are compared with those of the view before, and
+ * written, on the thread. A disk that is too slow for QUEUE_MOST bytes loses steps, and a failed write
+ * those that follow it: the next segment then stands for itself.
+ */
+#include "aggregator/engine_recorder.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utlist.h>
+#include <zlib.h>
+
+#include "aggregator/api/snapshot.h"
+#include "aggregator/state/bytes.h"
+#include "shared/clock.h"
+#include "shared/jsonw.h"
+#include "shared/log.h"
+#include "shared/mem.h"
+#include "shared/thread.h"
+
+#define QUEUE_MOST	 ((size_t)64 << 20)
+#define SEGMENT_LEAST_NS (60 * NS_PER_SEC)
+#define SEGMENT_MOST_NS	 (3600 * NS_PER_SEC)
+#define RETRY_NS	 (10 * NS_PER_SEC)
+
+/* What came since the view before, and the view. */
+struct step {
+	struct step *prev, *next;
+	struct buf told; /* owned */
+	size_t gathered_at; /* in told */
+	int64_t now_ns; /* of the publication */
+	struct view *view; /* held, as are: */
+	struct plan_result *plan; /* NULL: there is none */
+	struct reservations_copy *reservations;
+	bool after_loss; /* steps before it are missing */
+};
+
+struct recorder {
+	/* fixed after start */
+	struct recorder_config config;
+	int64_t segment_ns;
+	pthread_t thread;
+
+	/* loop thread */
+	struct buf told; /* of the step to come */
+	size_t begun; /* of the interval at hand; 0: none */
+	size_t gathered_at;
+
+	/* recorder thread */
+	gzFile file; /* NULL: none is open */
+	char *path; /* owned; of file */
+	int64_t start_ns; /* of file */
+	int64_t retry_ns; /* no new file before; Unix time */
+	struct cluster *cluster; /* held; of the last view that was recorded; NULL: it had none */
+	struct buf sources, state; /* as written last */
+	struct plan_result *plan,
+		*before; /* held; the newest that was recorded, and the one before it */
+	bool failing;
+
+	pthread_mutex_t lock;
+	pthread_cond_t work;
+	/* under lock */
+	struct step *steps; /* owned, oldest first */
+	size_t queued; /* bytes of them */
+	bool lost; /* steps, since the last one that is queued */
+	bool stop;
+};
+
+static void step_free(struct step *s)
+{
+	buf_fini(&s->told);
+	view_drop(s->view);
+	plan_result_drop(s->plan);
+	reservations_copy_drop(s->reservations);
+	free(s);
+}
+
+/* --- loop thread ------------------------------------------------------------------------------ */
+
+void recorder_tell(struct recorder *r, const struct record_interval *i)
+{
+	if (r)
+		r->begun = record_interval(&r->told, i);
+}
+
+void recorder_told(struct recorder *r, enum usage_verdict verdict)
+{
+	if (!r || !r->begun)
+		return;
+	if (verdict == USAGE_APPLIED || verdict == USAGE_NEED_FULL)
+		record_verdict(&r->told, r->begun, verdict);
+	else
+		r->told.len = r->begun - RECORD_HEAD;
+	r->begun = 0;
+}
+
+void recorder_built(struct recorder *r, size_t count)
+{
+	if (r && count)
+		record_number(&r->told, RECORD_BUILT, count, 4);
+}
+
+void recorder_gathered(struct recorder *r)
+{
+	if (r)
+		r->gathered_at = r->told.len;
+}
+
+void recorder_published(struct recorder *r, struct view *v, int64_t now_ns)
+{
+	struct step *s;
+
+	if (!r)
+		return;
+	s = mem_zalloc(1, sizeof(*s));
+	s->told = r->told;
+	r->told = (struct buf)BUF_INIT;
+	s->gathered_at = r->gathered_at;
+	s->now_ns = now_ns;
+	s->view = view_hold(v);
+	s->plan = plan_slot_take(r->config.plans);
+	s->reservations = reservations_take(r->config.reservations, now_ns);
+	pthread_mutex_lock(&r->lock);
+	if (r->queued + s->told.len <= QUEUE_MOST) {
+		s->after_loss = r->lost;
+		r->lost = false;
+		r->queued += s->told.len;
+		DL_APPEND(r->steps, s);
+		s = NULL;
+		pthread_cond_signal(&r->work);
+	} else {
+		r->lost = true;
+	}
+	pthread_mutex_unlock(&r->lock);
+	if (s)
+		step_free(s);
+}
+
+/* --- segments --------------------------------------------------------------------------------- */
+
+static void close_segment(struct recorder *r)
+{
+	if (r->file && gzclose(r->file) != Z_OK)
+		log_warn("%s: the end of this segment of the record is missing", r->path);
+	r->file = NULL;
+	free(r->path);
+	r->path = NULL;
+}
+
+static void note_failure(struct recorder *r, const char *path, const char *why, int64_t now_ns)
+{
+	if (!r->failing)
+		log_error("%s: nothing is recorded: %s", path, why);
+	r->failing = true;
+	r->retry_ns = now_ns + RETRY_NS;
+	counter_set(&r->config.counters->alarm, 1);
+	counter_add(&r->config.counters->failures, 1);
+	close_segment(r);
+}
+
+/* Segments that are too old or too many; the open one is never among them. */
+static void delete_old(const struct recorder *r, int64_t now_ns)
+{
+	struct record_segments found;
+	uint64_t bytes = 0;
+	struct error why;
+
+	if (record_segments_find(&found, r->config.dir, &why)) {
+		log_warn("old segments of the record stay: %s", why.text);
+		return;
+	}
+	for (size_t i = found.count; i-- > 0;) {
+		bool old =
+			i + 1 < found.count && found.start_ns[i + 1] < now_ns - r->config.keep_ns;
+		struct stat s = {0};
+
+		if (stat(found.paths[i], &s) == 0)
+			bytes += (uint64_t)s.st_size;
+		if ((old || bytes > r->config.bytes_most) && i + 1 < found.count)
+			(void)unlink(found.paths[i]);
+	}
+	record_segments_fini(&found);
+}
+
+static int write_bytes(struct recorder *r, const struct buf *b, size_t from, size_t to)
+{
+	counter_add(&r->config.counters->bytes, to - from);
+	return to > from && gzwrite(r->file, b->data + from, (unsigned int)(to - from)) <= 0 ? -EIO
+											     : 0;
+}
+
+/* An entry of JSON that is told by `write`, unless it is as it was last. */
+static void add_json(struct buf *out, enum record_type type, struct buf *last, struct buf *json)
+{
+	size_t begun;
+
+	if (json->len != last->len || memcmp(json->data, last->data, json->len) != 0) {
+		begun = record_begin(out, type);
+		buf_add(out, json->data, json->len);
+		record_end(out, begun);
+		buf_fini(last);
+		*last = *json;
+		*json = (struct buf)BUF_INIT;
+	}
+	buf_fini(json);
+}
+
+static void add_sources(struct recorder *r, const struct cluster *c, struct buf *out)
+{
+	struct buf json = BUF_INIT;
+	struct jsonw w;
+
+	jsonw_init(&w, &json);
+	snapshot_write_sources(&w, c);
+	add_json(out, RECORD_SOURCES, &r->sources, &json);
+}
+
+/* Takes the step's plan, if it is newer. */
+static void take_plan(struct recorder *r, struct step *s)
+{
+	if (!s->plan || (r->plan && s->plan->version == r->plan->version))
+		return;
+	plan_result_drop(r->before);
+	r->before = r->plan;
+	r->plan = s->plan;
+	s->plan = NULL;
+	if (r->before && r->before->version + 1 == r->plan->version)
+		return;
+	plan_result_drop(r->before);
+	r->before = NULL;
+}
+
+static void add_plan(const struct recorder *r, struct buf *out)
+{
+	size_t begun;
+	struct bytes b = {.out = out};
+	int64_t time_ns, every_ns;
+
+	if (!r->before)
+		return;
+	time_ns = r->plan->time_ns;
+	every_ns = r->plan->every_ns;
+	begun = record_begin(out, RECORD_PLAN);
+	bytes_i64(&b, &time_ns);
+	bytes_i64(&b, &every_ns);
+	bytes_u64(&b, &r->plan->version);
+	record_end(out, begun);
+}
+
+static void add_state(struct recorder *r, const struct step *s, bool base, struct buf *out)
+{
+	const struct snapshot_state state = {s->view, s->reservations,
+					     r->before ? r->before : r->plan, base};
+	struct buf json = BUF_INIT;
+	struct jsonw w;
+
+	jsonw_init(&w, &json);
+	snapshot_write_state(&w, &state);
+	add_json(out, RECORD_STATE, &r->state, &json);
+}
+
+/* The base of a new segment: what the one before came to, or nothing. */
+static void add_base(struct recorder *r, const struct step *s, bool goes_on, struct buf *out)
+{
+	size_t begun = record_begin(out, RECORD_BEGIN);
+
+	buf_add_char(out, RECORD_VERSION);
+	buf_add_char(out, goes_on);
+	record_end(out, begun);
+	buf_clear(&r->sources);
+	buf_clear(&r->state);
+	if (goes_on && r->cluster) {
+		record_changes(out, NULL, r->cluster);
+		add_sources(r, r->cluster, out);
+	}
+	add_state(r, s, true, out);
+	record_end(out, record_begin(out, RECORD_BASE_END));
+}
+
+/* 0, or -errno and the failure is noted. */
+static int open_segment(struct recorder *r, const struct step *s, bool goes_on)
+{
+	struct buf base = BUF_INIT;
+	int rc;
+
+	close_segment(r);
+	if (!goes_on) {
+		cluster_drop(r->cluster);
+		r->cluster = NULL;
+	}
+	r->path = mem_printf("%s/" RECORD_PREFIX "%019" PRId64 RECORD_SUFFIX, r->config.dir,
+			     s->now_ns);
+	/* The fastest level: a record is mostly numbers, which higher ones make no smaller. */
+	r->file = gzopen(r->path, "wbxe1");
+	rc = r->file ? 0 : -errno;
+	if (!rc) {
+		r->start_ns = s->now_ns;
+		delete_old(r, s->now_ns);
+		add_base(r, s, goes_on, &base);
+		rc = write_bytes(r, &base, 0, base.len);
+	}
+	buf_fini(&base);
+	if (rc) {
+		char *path = mem_strdup(r->path);
+
+		note_failure(r, path, strerror(-rc), s->now_ns);
+		free(path);
+	}
+	return rc;
+}
+
+/* --- recorder thread -------------------------------------------------------------------------- */
+
+static int write_step(struct recorder *r, struct step *s)
+{
+	struct cluster *c = s->view->cluster;
+	struct buf out = BUF_INIT;
+	int rc = write_bytes(r, &s->told, 0, s->gathered_at);
+
+	if (c && c != r->cluster) {
+		record_changes(&out, r->cluster, c);
+		add_sources(r, c, &out);
+		cluster_drop(r->cluster);
+		r->cluster = cluster_hold(c);
+	}
+	record_number(&out, RECORD_GATHERED, (uint64_t)s->view->time_ns, 8);
+	if (!rc)
+		rc = write_bytes(r, &out, 0, out.len);
+	if (!rc)
+		rc = write_bytes(r, &s->told, s->gathered_at, s->told.len);
+	buf_clear(&out);
+	add_state(r, s, false, &out);
+	add_plan(r, &out);
+	record_number(&out, RECORD_VIEW, (uint64_t)s->now_ns, 8);
+	if (!rc)
+		rc = write_bytes(r, &out, 0, out.len);
+	buf_fini(&out);
+	return rc ? rc : gzflush(r->file, Z_SYNC_FLUSH) == Z_OK ? 0 : -EIO;
+}
+
+static void take_step(struct recorder *r, struct step *s)
+{
+	bool goes_on = r->file && !s->after_loss;
+
+	take_plan(r, s);
+	if (!r->file && s->now_ns < r->retry_ns && r->retry_ns - s->now_ns <= RETRY_NS)
+		return;
+	if (!goes_on || s->now_ns - r->start_ns >= r->segment_ns)
+		if (open_segment(r, s, goes_on))
+			return;
+	errno = EIO;
+	if (write_step(r, s)) {
+		note_failure(r, r->config.dir, strerror(errno), s->now_ns);
+		return;
+	}
+	if (r->failing)
+		log_info("%s: it is recorded again", r->config.dir);
+	r->failing = false;
+	counter_set(&r->config.counters->alarm, 0);
+}
+
+/* The caller's; NULL: the recorder stops, and nothing is left. */
+static struct step *next_step(struct recorder *r)
+{
+	struct step *s;
+
+	pthread_mutex_lock(&r->lock);
+	while (!r->steps && !r->stop)
+		pthread_cond_wait(&r->work, &r->lock);
+	s = r->steps;
+	if (s) {
+		DL_DELETE(r->steps, s);
+		r->queued -= s->told.len;
+	}
+	pthread_mutex_unlock(&r->lock);
+	return s;
+}
+
+static void *work(void *arg)
+{
+	struct recorder *r = arg;
+	struct step *s;
+
+	while ((s = next_step(r)) != NULL) {
+		take_step(r, s);
+		step_free(s);
+	}
+	close_segment(r);
+	return NULL;
+}
+
+int recorder_open(struct recorder **out, const struct recorder_config *config, struct error *error)
+{
+	struct recorder *r = mem_zalloc(1, sizeof(*r));
+	int rc = mkdir(config->dir, 0700) && errno != EEXIST ? -errno : 0;
+
+	if (!rc && access(config->dir, W_OK | X_OK))
+		rc = -errno;
+	r->config = *config;
+	r->segment_ns = config->keep_ns / 24;
+	if (r->segment_ns < SEGMENT_LEAST_NS)
+		r->segment_ns = SEGMENT_LEAST_NS;
+	if (r->segment_ns > SEGMENT_MOST_NS)
+		r->segment_ns = SEGMENT_MOST_NS;
+	pthread_mutex_init(&r->lock, NULL);
+	thread_cond_init(&r->work);
+	if (!rc)
+		rc = thread_start(&r->thread, 0, work, r);
+	if (rc) {
+		error_set(error, "--record %s: %s", config->dir, strerror(-rc));
+		free(r);
+		return rc;
+	}
+	counter_set(&config->counters->enabled, 1);
+	*out = r;
+	return 0;
+}
+
+void recorder_close(struct recorder *r)
+{
+	if (!r)
+		return;
+	pthread_mutex_lock(&r->lock);
+	r->stop = true;
+	pthread_cond_signal(&r->work);
+	pthread_mutex_unlock(&r->lock);
+	pthread_join(r->thread, NULL);
+	cluster_drop(r->cluster);
+	plan_result_drop(r->plan);
+	plan_result_drop(r->before);
+	buf_fini(&r->told);
+	buf_fini(&r->sources);
+	buf_fini(&r->state);
+	pthread_cond_destroy(&r->work);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
