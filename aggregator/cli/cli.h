@@ -70,7 +70,8 @@ struct cli_options {
 	struct whatif_changes changes;
 	struct option_list settings; /* of the command that whatif runs, likewise */
 	char *scenarios; /* a file */
-	char *at, *from, *to; /* moments of a record */
+	struct option_list at; /* moments of a record */
+	char *from, *to; /* likewise */
 	int64_t step_ns; /* between two of them */
 	int64_t critical_priority; /* in a snapshot; 0: the usual one */
 	int64_t timeout_ns, limit;

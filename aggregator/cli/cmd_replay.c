@@ -14,15 +14,17 @@
 #include "aggregator/cli/commands.h"
 #include "aggregator/cli/lines.h"
 #include "aggregator/cli/replay.h"
-#include "shared/clock.h"
+#include "shared/array.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 #include "shared/timefmt.h"
 #include "shared/units.h"
 
+enum { MOMENTS_MOST = 100000 };
+
 /* clang-format off */
 static const struct option_spec specs[] = {
-	CLI_TEXT("at", 0, at, "TIME", "The moment: 2026-01-31T12:00:00Z."),
+	CLI_OPTION("at", 0, OPTION_LIST, at, "TIME", NULL, NULL, "A moment: 2026-01-31T12:00:00Z. Repeatable, in order."),
 	CLI_TEXT("from", 0, from, "TIME", "The first of several moments."),
 	CLI_TEXT("to", 0, to, "TIME", "The last moment is not after this."),
 	RANGE_OPTION(OPTION_DURATION, "step", offsetof(struct cli_options, step_ns), "DURATION", "10s",
@@ -70,8 +72,8 @@ static int show_extent(struct cli *cli)
 /* --- moments ---------------------------------------------------------------------------------- */
 
 struct schedule {
-	int64_t from_ns, to_ns, step_ns;
-	bool many;
+	int64_t *at_ns; /* owned; ascending */
+	size_t count;
 };
 
 static int read_time(struct cli *cli, const char *option, const char *text, int64_t *ns)
@@ -82,31 +84,58 @@ static int read_time(struct cli *cli, const char *option, const char *text, int6
 	return CLI_USAGE;
 }
 
-static int read_schedule(struct cli *cli, struct schedule *m)
+static void add_time(struct schedule *s, int64_t at_ns)
+{
+	s->at_ns = array_grow(s->at_ns, s->count, sizeof(*s->at_ns));
+	s->at_ns[s->count++] = at_ns;
+}
+
+static int read_steps(struct cli *cli, struct schedule *s)
 {
 	const struct cli_options *o = cli->options;
+	int64_t from_ns = 0, to_ns = 0;
 	int code;
 
-	*m = (struct schedule){.step_ns = o->step_ns, .many = o->from != NULL};
-	if ((o->at != NULL) == (o->from != NULL) || (o->from != NULL) != (o->to != NULL))
-		return cli_fail(&cli->reason, CLI_USAGE,
-				"name a moment by --at, or several by "
-				"--from and --to");
-	if (o->at) {
-		code = read_time(cli, "at", o->at, &m->from_ns);
-		m->to_ns = m->from_ns;
-		return code;
-	}
-	code = read_time(cli, "from", o->from, &m->from_ns);
+	if (!o->from || !o->to)
+		return cli_fail(&cli->reason, CLI_USAGE, "--from and --to go together");
+	code = read_time(cli, "from", o->from, &from_ns);
 	if (!code)
-		code = read_time(cli, "to", o->to, &m->to_ns);
-	if (!code && m->to_ns < m->from_ns)
-		code = cli_fail(&cli->reason, CLI_USAGE, "--to is before --from");
-	return code;
+		code = read_time(cli, "to", o->to, &to_ns);
+	if (code)
+		return code;
+	if (to_ns < from_ns)
+		return cli_fail(&cli->reason, CLI_USAGE, "--to is before --from");
+	if ((to_ns - from_ns) / o->step_ns >= MOMENTS_MOST)
+		return cli_fail(&cli->reason, CLI_USAGE,
+				"there are over %d moments: give a longer --step", MOMENTS_MOST);
+	for (; from_ns <= to_ns; from_ns += o->step_ns)
+		add_time(s, from_ns);
+	return CLI_OK;
+}
+
+static int read_schedule(struct cli *cli, struct schedule *s)
+{
+	const struct cli_options *o = cli->options;
+
+	if (o->from || o->to)
+		return o->at.count ? cli_fail(&cli->reason, CLI_USAGE,
+					      "--at does not go with --from and --to")
+				   : read_steps(cli, s);
+	for (size_t i = 0; i < o->at.count; i++) {
+		int64_t at_ns;
+
+		if (read_time(cli, "at", o->at.items[i], &at_ns))
+			return CLI_USAGE;
+		if (i && at_ns < s->at_ns[i - 1])
+			return cli_fail(&cli->reason, CLI_USAGE,
+					"--at %s: is before the one in front", o->at.items[i]);
+		add_time(s, at_ns);
+	}
+	return CLI_OK;
 }
 
 /* Runs COMMAND at the moment. */
-static int run_at(struct cli *cli, struct replay *r, int64_t at_ns, struct buf *out)
+static int run_at(struct cli *cli, struct replay *r, int64_t at_ns)
 {
 	struct option_list words = {(char **)cli->operands + 1, cli->operand_count - 1};
 	struct offline *files;
@@ -116,49 +145,54 @@ static int run_at(struct cli *cli, struct replay *r, int64_t at_ns, struct buf *
 		rc = replay_files(r, at_ns, &files, &cli->reason);
 	if (rc)
 		return rc == -ERANGE ? CLI_STALE : CLI_ERROR;
-	return commands_run(files, &words, cli->options, out, &cli->reason);
+	return commands_run(files, &words, cli->options, &cli->out, &cli->reason);
 }
 
-static int show_many(struct cli *cli, struct replay *r, const struct schedule *m)
+/* Several moments have titles, and go on behind one without an answer; the worst exit code. */
+static int show(struct cli *cli, struct replay *r, const struct schedule *s)
 {
 	int code = CLI_OK, worst = CLI_OK;
 
-	for (int64_t at_ns = m->from_ns; at_ns <= m->to_ns && code != CLI_USAGE;
-	     at_ns += m->step_ns) {
+	for (size_t i = 0; i < s->count && code != CLI_USAGE; i++) {
 		char time[TIMEFMT_LEN];
 
-		timefmt_rfc3339(at_ns, time);
-		if (at_ns != m->from_ns)
+		timefmt_rfc3339(s->at_ns[i], time);
+		if (i)
 			buf_add_char(&cli->out, '\n');
-		lines_print(cli, "%s:", time);
-		code = run_at(cli, r, at_ns, &cli->out);
-		if (code && code != CLI_USAGE && cli->reason.text[0])
+		if (s->count > 1)
+			lines_print(cli, "%s:", time);
+		code = run_at(cli, r, s->at_ns[i]);
+		if (code && code != CLI_USAGE && s->count > 1 && cli->reason.text[0]) {
 			lines_print(cli, "%s", cli->reason.text);
-		worst = code ? code : worst;
+			cli->reason.text[0] = '\0';
+		}
+		worst = code > worst ? code : worst;
 	}
 	return worst;
 }
 
 static int run(struct cli *cli)
 {
-	const struct cli_options *o = cli->options;
+	struct schedule s = {0};
 	struct replay *r = NULL;
-	struct schedule m;
 	int code;
 
 	if (!cli->operand_count)
 		return cli_fail(&cli->reason, CLI_USAGE, "name the directory of a record");
-	if (!o->at && !o->from && !o->to && cli->operand_count == 1)
-		return show_extent(cli);
-	code = read_schedule(cli, &m);
-	if (code)
-		return code;
-	if (cli->operand_count == 1)
-		return cli_fail(&cli->reason, CLI_USAGE, "name a command to run, behind --");
-	if (replay_open(&r, cli->operands[0], &cli->reason))
-		return CLI_ERROR;
-	code = m.many ? show_many(cli, r, &m) : run_at(cli, r, m.from_ns, &cli->out);
+	code = read_schedule(cli, &s);
+	if (!code && !s.count && cli->operand_count == 1)
+		code = show_extent(cli);
+	else if (!code && !s.count)
+		code = cli_fail(&cli->reason, CLI_USAGE,
+				"name a moment by --at, or several by --from and --to");
+	else if (!code && cli->operand_count == 1)
+		code = cli_fail(&cli->reason, CLI_USAGE, "name a command to run, behind --");
+	else if (!code && replay_open(&r, cli->operands[0], &cli->reason))
+		code = CLI_ERROR;
+	else if (!code)
+		code = show(cli, r, &s);
 	replay_close(r);
+	free(s.at_ns);
 	return code;
 }
 
