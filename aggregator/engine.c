@@ -676,7 +676,7 @@ static int open_parts(struct engine *e, struct error *error)
 	if (!rc)
 		rc = open_informer(e, error);
 	if (!rc)
-		rc = planner_start(e->planner, error);
+		rc = planner_start(e->planner, e->recorder, error);
 	if (!rc)
 		rc = prefetcher_start(e->api_context.prefetcher, error);
 	view_slot_on_refresh(e->views, on_view_wanted, e);

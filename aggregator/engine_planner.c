@@ -23,6 +23,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "aggregator/engine_recorder.h"
 #include "aggregator/planner/place_cache.h"
 #include "shared/clock.h"
 #include "shared/log.h"
@@ -36,6 +37,7 @@ enum { PLANNER_NICE = 10, CPU_SHARE = 40 };
 struct planner {
 	/* fixed after start */
 	struct planner_config config;
+	struct recorder *recorder; /* borrowed; NULL: none */
 	pthread_t thread;
 	bool started;
 
@@ -137,6 +139,7 @@ static void plan(struct planner *p, struct view *v)
 		p->period_ns = p->config.every_ns;
 	r->every_ns = p->period_ns;
 	plan_slot_publish(p->config.plans, r);
+	recorder_planned(p->recorder, clock_wall_ns());
 	note_time(p, clock_mono_ns() - start_ns);
 }
 
@@ -183,10 +186,12 @@ static void *work(void *arg)
 	return NULL;
 }
 
-int planner_start(struct planner *p, struct error *error)
+int planner_start(struct planner *p, struct recorder *recorder, struct error *error)
 {
-	int rc = thread_start(&p->thread, 0, work, p);
+	int rc;
 
+	p->recorder = recorder;
+	rc = thread_start(&p->thread, 0, work, p);
 	if (rc)
 		error_set(error, "no thread for plans: %s", strerror(-rc));
 	p->started = !rc;

@@ -20,6 +20,7 @@ struct planner_config {
 };
 
 struct planner;
+struct recorder;
 
 struct planner *planner_new(const struct planner_config *config);
 /*
@@ -27,8 +28,8 @@ struct planner *planner_new(const struct planner_config *config);
  * left out, and so is what comes later: then plans were made without it.
  */
 void planner_remember(struct planner *p, const char *name, const char *text, size_t len);
-/* -EAGAIN with the reason: no thread. */
-int planner_start(struct planner *p, struct error *error);
+/* recorder: told of each plan; NULL: none. -EAGAIN with the reason: no thread. */
+int planner_start(struct planner *p, struct recorder *recorder, struct error *error);
 /* Ends the thread; what it published stays in the slot. NULL is allowed, as below. */
 void planner_stop(struct planner *p);
 void planner_free(struct planner *p);

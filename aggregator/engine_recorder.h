@@ -40,5 +40,7 @@ void recorder_told(struct recorder *r, enum usage_verdict verdict);
 void recorder_built(struct recorder *r, size_t count);
 void recorder_gathered(struct recorder *r);
 void recorder_published(struct recorder *r, struct view *v, int64_t now_ns);
+/* Any thread. There is a new plan in the slot. */
+void recorder_planned(struct recorder *r, int64_t now_ns);
 
 #endif

@@ -181,6 +181,7 @@ struct replay {
 	bool recalled; /* workloads */
 	struct buf state; /* as told last */
 	struct view *made; /* held; that was gathered last; NULL: it is published */
+	struct view *shown; /* held; that was published last; NULL: none */
 	struct moment now, next; /* next.at_ns 0: nothing is read ahead */
 	int64_t first_ns; /* of the first view; 0: none yet */
 	struct past past[PAST]; /* the newest, by number; each begins at its at_ns */
@@ -197,7 +198,8 @@ static void drop_state(struct replay *r)
 	usage_free(r->usage);
 	model_free(r->model);
 	view_drop(r->made);
-	r->made = NULL;
+	view_drop(r->shown);
+	r->made = r->shown = NULL;
 }
 
 static void reset_state(struct replay *r)
@@ -277,19 +279,31 @@ static void take_plan(struct replay *r)
 		r->plan.now_ns = 0;
 }
 
+/* What is known from now on. */
+static void stand(struct replay *r)
+{
+	r->next = (struct moment){
+		.at_ns = number(&r->reader, 8),
+		.view = view_hold(r->shown),
+		.plan = r->plan,
+	};
+	if (r->plan.view)
+		view_hold(r->plan.view);
+	buf_add(&r->next.state, r->state.data, r->state.len);
+	if (!r->first_ns)
+		r->first_ns = r->next.at_ns;
+}
+
 static void publish(struct replay *r)
 {
 	struct past *past = &r->past[r->views++ % PAST];
 
-	r->next = (struct moment){.at_ns = number(&r->reader, 8), .view = r->made, .plan = r->plan};
-	if (r->plan.view)
-		view_hold(r->plan.view);
+	view_drop(r->shown);
+	r->shown = r->made;
 	r->made = NULL;
 	view_drop(past->view);
-	*past = (struct past){r->next.at_ns, view_hold(r->next.view)};
-	buf_add(&r->next.state, r->state.data, r->state.len);
-	if (!r->first_ns)
-		r->first_ns = r->next.at_ns;
+	*past = (struct past){number(&r->reader, 8), view_hold(r->shown)};
+	stand(r);
 }
 
 static int begin(struct replay *r, struct error *error)
@@ -337,6 +351,10 @@ static int take_entry(struct replay *r, struct error *error)
 	case RECORD_VIEW:
 		if (r->made)
 			publish(r);
+		return 0;
+	case RECORD_STANDS:
+		if (r->shown)
+			stand(r);
 		return 0;
 	default:
 		return 0;

@@ -20,6 +20,7 @@
  *	BUILT		u32: the stats of so many nodes were built (usage_build_stats())
  *	GATHERED	i64 time: stats were gathered for a view, of the objects that were told so far
  *	VIEW		i64 time: the view is published
+ *	STANDS		i64 time: so the last view stands, with the state that was told since
  *
  * Times are Unix nanoseconds. What came back from a database at start is not in it.
  */
@@ -54,6 +55,7 @@ enum record_type {
 	RECORD_GATHERED,
 	RECORD_VIEW,
 	RECORD_PLAN,
+	RECORD_STANDS,
 };
 
 /* Begins an entry in the buffer; record_end() with what this returned sets its length. */

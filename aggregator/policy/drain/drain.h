@@ -298,7 +298,7 @@ const struct drain_record *drain_state_history(const struct drain_state *s, size
 /*
  * {"apiVersion":"evenkeel.io/v1","kind":"DrainState","time":..,
  *  "timers":[{"node","since","kind":"unneeded|unready"}],
- *  "unremovable":[{"node","reason","why","until"}],
+ *  "unremovable":[{"node","reason","why"[,"numbers"][,"refused"][,"unblock"],"until"}],
  *  "evictions":[{"time"[,"leaving":true],"pod":{a Pod as a snapshot has it}}],
  *  "hints":{"pod uid":"node"},
  *  "verdicts":[{"node","verdict","reason"}],"wave":"..",  as last recorded

@@ -111,6 +111,19 @@ enum drain_reason {
 const char *drain_reason_name(enum drain_reason r); /* "NotUnderutilized" */
 const char *drain_reason_unblock(enum drain_reason r); /* "" where nothing would */
 
+/* Of pods that fit on no other node, by what refuses them. */
+enum drain_remedy {
+	DRAIN_ADD_LARGE_NODE,
+	DRAIN_LET_ADMIT,
+	DRAIN_ASK_LATER,
+	DRAIN_LABEL_NODE,
+	DRAIN_TOLERATE,
+	DRAIN_UNCORDON,
+	DRAIN_REMEDIES,
+};
+
+extern const char *const drain_remedies[DRAIN_REMEDIES];
+
 /*
  * Adds the name to an array of array_find_name() where it is missing, with an element of zeros and a copy of the
  * name. Returns the array, which may have moved; *at: the index of the name.

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_internal.h"
+#include "shared/document.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 #include "shared/timefmt.h"
@@ -67,6 +68,8 @@ static void write_failures(struct jsonw *w, const struct drain_unremovable *u)
 		jsonw_key_string(w, "reason", drain_reason_name(u->of[i].why.code));
 		jsonw_key_text(w, "why", u->of[i].why.text);
 		drain_why_write(&u->of[i].why, w);
+		if (u->of[i].why.unblock != drain_reason_unblock(u->of[i].why.code))
+			jsonw_key_text(w, "unblock", u->of[i].why.unblock);
 		jsonw_key_time_exact(w, "until", u->of[i].until_ns);
 		jsonw_object_close(w);
 	}
@@ -300,6 +303,9 @@ static bool read_failure(struct reading *in, const cJSON *item, struct error *re
 	    !read_refused(item, &why_of, reason))
 		return false;
 	why_of.unblock = drain_reason_unblock(why_of.code);
+	for (int i = 0; i < DRAIN_REMEDIES; i++)
+		if (document_is(item, "unblock", drain_remedies[i]))
+			why_of.unblock = drain_remedies[i];
 	if (why && !cJSON_IsString(why))
 		return refuse(reason, "why", "must be a string");
 	if (until_ns > in->now_ns)

@@ -366,22 +366,19 @@ static void describe_terms(const struct drain_trial *t, struct buf *text)
 static const char *unblock_of(const struct drain_trial *t)
 {
 	if ((t->room_refuses || t->rival_admitted) && !t->holds)
-		return "add a node that is large enough for the pod: none that it may go to is, "
-		       "were it empty";
+		return drain_remedies[DRAIN_ADD_LARGE_NODE];
 	if (t->room_refuses)
 		return drain_reason_unblock(DRAIN_NO_PLACE);
 	if (t->admitted)
-		return "let its affinity to pods, topology spread, host ports or volumes admit it "
-		       "on another node";
+		return drain_remedies[DRAIN_LET_ADMIT];
 	if (t->rival_admitted)
-		return "it is asked again when the other nodes that could go are gone, or are "
-		       "needed";
+		return drain_remedies[DRAIN_ASK_LATER];
 	if (*t->terms[PLACE_NODE_AFFINITY].text)
-		return "label a node as the pod asks, or change what the pod asks for";
+		return drain_remedies[DRAIN_LABEL_NODE];
 	if (*t->terms[PLACE_TAINTS].text)
-		return "remove the taint from a node, or give the pod a toleration";
+		return drain_remedies[DRAIN_TOLERATE];
 	if (*t->terms[PLACE_UNSCHEDULABLE].text)
-		return "uncordon a node";
+		return drain_remedies[DRAIN_UNCORDON];
 	return drain_reason_unblock(DRAIN_NO_PLACE);
 }
 
