@@ -224,7 +224,9 @@ static int apply_object(struct model *m, const char *text, size_t len, struct er
 
 	if (!version || !name || object_kind_find(version, name, &kind)) {
 		refuse(error, "an object is of no known kind");
-	} else if (object_read(kind, json, &o, field, error) == 0) {
+	} else if (object_read(kind, json, &o, field, error)) {
+		error_prefix(error, "%s %s", name, field);
+	} else {
 		model_put(m, o);
 		rc = 0;
 	}

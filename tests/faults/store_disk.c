@@ -184,6 +184,38 @@ static void test_read_only_database(void **state)
 	stop(s);
 }
 
+/* A record on a full disk: it begins anew, behind a gap. */
+static void test_full_under_a_record(void **state)
+{
+	const struct scene *s = *state;
+	char *record = mem_printf("%s/record", s->disk.path);
+	char *program = mem_strdup(program_path("evenkeel"));
+	char *argv[] = {program, (char *)"replay", record, NULL};
+	struct buf out = BUF_INIT, err = BUF_INIT;
+
+	small_disk_need(&s->disk);
+	setenv("EVENKEEL_RECORD", record, 1);
+	stack_start_aggregator(s->stack, 0);
+	stack_start_agent(s->stack, 1, (const char *[]){"--interval", "1s", NULL});
+	await_metric(s, "evenkeel_record_bytes_total", 10000, 1e12);
+	small_disk_fill(&s->disk);
+	await_metric(s, "evenkeel_record_alarm", 1, 1);
+	assert_true(stack_metric(s->stack, 0, "evenkeel_nodes{state=\"fresh\"}") == 1);
+	assert_int_equal(lines_with(s, "nothing is recorded"), 1);
+	small_disk_free_up(&s->disk);
+	await_metric(s, "evenkeel_record_alarm", 0, 0);
+	assert_int_equal(lines_with(s, "it is recorded again"), 1);
+	assert_int_equal(stack_stop_agent(s->stack, SIGTERM), 0);
+	stop(s);
+	unsetenv("EVENKEEL_RECORD");
+	assert_int_equal(process_run(argv, &out, &err), 0);
+	assert_non_null(strstr(out.data, "in 2 segments with 1 gaps"));
+	buf_fini(&out);
+	buf_fini(&err);
+	free(program);
+	free(record);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -192,6 +224,7 @@ int main(void)
 		TEST(test_starts_full),
 		TEST(test_starts_read_only),
 		TEST(test_read_only_database),
+		TEST(test_full_under_a_record),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

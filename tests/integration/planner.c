@@ -69,7 +69,7 @@ static void start(void)
 {
 	struct error error = {""};
 
-	if (planner_start(s.planner, &error))
+	if (planner_start(s.planner, NULL, &error))
 		fail_msg("%s", error.text);
 }
 

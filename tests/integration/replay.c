@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A record of a real aggregator that a fleet reports to: commands on it answer, byte for byte, what the
+ * aggregator answered at that moment, also after it was killed in the middle of a write.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/clock.h"
+#include "shared/mem.h"
+#include "tests/fleet/cluster.h"
+#include "tests/fleet/dump.h"
+#include "tests/fleet/launch.h"
+#include "tests/process.h"
+
+enum { NODES = 20, MOMENTS = 3, ROUTES = 5, PATIENCE_S = 60, ARGS = 12 };
+
+static const struct cluster_config config = {
+	.nodes = NODES, .pods_per_node = 10, .containers = 1, .seed = 11};
+
+/* A command that shows the answer of a path unchanged, with -o json. */
+static const struct {
+	const char *path, *command[3];
+} routes[ROUTES] = {
+	{"/v1/nodes", {"nodes"}}, {"/v1/pods", {"pods", "-A"}}, {"/v1/quotas", {"quota"}},
+	{"/v1/drain", {"drain"}}, {"/v1/slack", {"slack"}},
+};
+
+struct answer {
+	char time[40];
+	struct buf text; /* owned */
+};
+
+struct scene {
+	struct stack *stack;
+	char *dump_path, *record;
+	struct answer answers[MOMENTS][ROUTES];
+	double views; /* published, when it was last looked */
+};
+
+static int setup(void **state)
+{
+	struct scene *s = mem_zalloc(1, sizeof(*s));
+	struct cluster *cluster = cluster_new(&config);
+	struct error error;
+	int rc;
+
+	s->stack = stack_new();
+	s->dump_path = mem_printf("%s/dump.json", s->stack->folder);
+	s->record = mem_printf("%s/record", s->stack->folder);
+	rc = dump_write(cluster, s->dump_path, &error);
+	cluster_free(cluster);
+	*state = s;
+	return rc;
+}
+
+static int teardown(void **state)
+{
+	struct scene *s = *state;
+
+	for (int m = 0; m < MOMENTS; m++)
+		for (int k = 0; k < ROUTES; k++)
+			buf_fini(&s->answers[m][k].text);
+	free(s->dump_path);
+	free(s->record);
+	stack_free(s->stack, 0);
+	free(s);
+	return 0;
+}
+
+static double published(const struct scene *s)
+{
+	return stack_metric(s->stack, 0, "evenkeel_views_published_total");
+}
+
+/* Another view than the last one that was looked at, of nodes that are all measured. */
+static bool is_news(void *ctx)
+{
+	struct scene *s = ctx;
+
+	return published(s) > s->views &&
+	       stack_metric(s->stack, 0, "evenkeel_nodes{state=\"fresh\"}") == NODES;
+}
+
+/*
+ * An answer whose millisecond, which is all it tells of its time, is of one view alone: none is
+ * published from two milliseconds before it until after it.
+ */
+static void ask(struct scene *s, const char *path, struct answer *a)
+{
+	char *url = mem_printf("http://127.0.0.1:%d%s", s->stack->aggregators[0].http_port, path);
+	const char *time;
+
+	do {
+		int64_t begun_ns = clock_mono_ns();
+
+		s->views = published(s);
+		while (clock_mono_ns() < begun_ns + 2 * NS_PER_MS)
+			;
+		buf_clear(&a->text);
+		assert_int_equal(http_get(url, &a->text), 200);
+	} while (published(s) != s->views);
+	time = strstr(a->text.data, "\"time\":\"");
+	assert_non_null(time);
+	snprintf(a->time, sizeof(a->time), "%.*s", (int)strcspn(time + 8, "\""), time + 8);
+	free(url);
+}
+
+/* Runs evenkeel replay; the words end with NULL. */
+static int replay(const struct scene *s, const char *const *words, struct buf *out, struct buf *err)
+{
+	char *argv[ARGS] = {(char *)program_path("evenkeel"), (char *)"replay", s->record};
+
+	for (int i = 0; words[i]; i++)
+		argv[i + 3] = (char *)words[i];
+	return process_run(argv, out, err);
+}
+
+static void compare(const struct scene *s)
+{
+	for (int m = 0; m < MOMENTS; m++) {
+		for (int k = 0; k < ROUTES; k++) {
+			const struct answer *a = &s->answers[m][k];
+			const char *words[] = {"--at",
+					       a->time,
+					       "--",
+					       routes[k].command[0],
+					       "-o",
+					       "json",
+					       routes[k].command[1],
+					       NULL};
+			struct buf out = BUF_INIT, err = BUF_INIT;
+			size_t same = 0;
+
+			assert_int_equal(replay(s, words, &out, &err), 0);
+			while (same < out.len && out.data[same] == a->text.data[same])
+				same++;
+			if (same < out.len || out.len != a->text.len)
+				fail_msg("%s at %s: %.200s, replayed: %.200s", routes[k].path,
+					 a->time, a->text.data + same, out.data + same);
+			buf_fini(&out);
+			buf_fini(&err);
+		}
+	}
+}
+
+static void start(struct scene *s)
+{
+	static const char *more[] = {"--plan-interval", "1s", "--record", NULL, NULL};
+
+	more[3] = s->record;
+	s->stack->aggregators[0].snapshot_path = s->dump_path;
+	s->stack->aggregators[0].more = more;
+	stack_start_aggregator(s->stack, 0);
+}
+
+static cJSON *measure(const struct scene *s)
+{
+	struct buf out = BUF_INIT, err = BUF_INIT;
+	cJSON *doc;
+
+	assert_int_equal(replay(s, (const char *[]){"-o", "json", NULL}, &out, &err), 0);
+	doc = cJSON_Parse(out.data);
+	assert_non_null(doc);
+	buf_fini(&out);
+	buf_fini(&err);
+	return doc;
+}
+
+static double number(const cJSON *doc, const char *name)
+{
+	return cJSON_GetNumberValue(cJSON_GetObjectItem(doc, name));
+}
+
+static void test_replay_is_live(void **state)
+{
+	static const char *const options[] = {"--nodes",    "20", "--pods-per-node", "10",
+					      "--seed",	    "11", "--containers",    "1",
+					      "--interval", "1s", "--pod-life",	     "8s",
+					      NULL};
+	struct scene *s = *state;
+	pid_t fleet;
+	cJSON *doc;
+
+	start(s);
+	fleet = fleet_start(s->stack, options);
+	for (int m = 0; m < MOMENTS; m++) {
+		for (int k = 0; k < ROUTES; k++) {
+			assert_true(await(is_news, s, PATIENCE_S));
+			ask(s, routes[k].path, &s->answers[m][k]);
+		}
+	}
+	/* The last views are written by then. */
+	assert_true(await(is_news, s, PATIENCE_S));
+	assert_true(await(is_news, s, PATIENCE_S));
+	stack_kill_aggregator(s->stack, 0);
+	compare(s);
+	doc = measure(s);
+	assert_true(number(doc, "gaps") == 0 && number(doc, "views") >= 2 * MOMENTS);
+	assert_true(number(doc, "intervals") >= NODES);
+	cJSON_Delete(doc);
+
+	/* It goes on in the same directory, behind a gap. */
+	start(s);
+	s->views = 0;
+	assert_true(await(is_news, s, PATIENCE_S));
+	assert_true(await(is_news, s, PATIENCE_S));
+	ask(s, routes[0].path, &s->answers[0][0]);
+	assert_true(await(is_news, s, PATIENCE_S));
+	assert_true(await(is_news, s, PATIENCE_S));
+	cJSON_Delete(fleet_stop(s->stack, fleet));
+	assert_int_equal(process_stop(s->stack->aggregators[0].pid, SIGTERM), 0);
+	s->stack->aggregators[0].pid = 0;
+	compare(s);
+	doc = measure(s);
+	assert_true(number(doc, "gaps") == 1 && number(doc, "segments") == 2);
+	cJSON_Delete(doc);
+}
+
+/* --- what cannot be -------------------------------------------------------------------------- */
+
+static void expect(const struct scene *s, const char *const *words, int status, const char *says)
+{
+	struct buf out = BUF_INIT, err = BUF_INIT;
+
+	assert_int_equal(replay(s, words, &out, &err), status);
+	if (!err.data || !strstr(err.data, says))
+		fail_msg("\"%s\" does not say \"%s\"", err.data ? err.data : "", says);
+	buf_fini(&out);
+	buf_fini(&err);
+}
+
+#define WORDS(...) ((const char *[]){__VA_ARGS__, NULL})
+
+static void test_refusals(void **state)
+{
+	struct scene *s = *state;
+	char *record = s->record;
+
+	expect(s, WORDS("--at", "2020-01-01T00:00:00Z", "--", "nodes"), 4, "the record begins at");
+	expect(s, WORDS("--at", "2100-01-01T00:00:00Z", "--", "nodes"), 4, "the record ends at");
+	expect(s, WORDS("--at", "noon", "--", "nodes"), 2, "--at: \"noon\"");
+	expect(s, WORDS("--from", "2100-01-01T00:00:00Z", "--", "nodes"), 2, "go together");
+	expect(s,
+	       WORDS("--at", s->answers[1][0].time, "--at", s->answers[0][1].time, "--", "nodes"),
+	       2, "is before the one in front");
+	expect(s, WORDS("--at", s->answers[1][0].time), 2, "name a command");
+	expect(s, WORDS("--at", s->answers[1][0].time, "--", "doctor", "--watch"), 2, "do not go");
+	expect(s, WORDS("--at", s->answers[1][0].time, "--", "replay", "x"), 2,
+	       "cannot be run within another");
+	s->record = s->stack->folder;
+	expect(s, WORDS("--at", s->answers[1][0].time, "--", "nodes"), 1, "there is no record");
+	s->record = record;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_replay_is_live),
+		cmocka_unit_test(test_refusals),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

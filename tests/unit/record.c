@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Entries of a record: what is read of one is what was written, and what cannot be is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/state/record.h"
+#include "shared/mem.h"
+#include "tests/interval.h"
+#include "tests/model_fixture.h"
+
+static void test_intervals(void **unused)
+{
+	struct interval *made = interval_make(3, 4, 2);
+	struct record_interval i = {.now_ns = 77,
+				    .run = {1, 2},
+				    .nonce = {3},
+				    .node = "node-a",
+				    .interval = made},
+			       read = {.interval = interval_new(0)};
+	struct buf out = BUF_INIT, again = BUF_INIT;
+	struct error error;
+	size_t begun;
+
+	(void)unused;
+	made->full = true;
+	made->age_ns = 5;
+	made->wait_ns = 6;
+	begun = record_interval(&out, &i);
+	record_verdict(&out, begun, USAGE_NEED_FULL);
+	assert_int_equal(record_interval_read(&read, out.data + begun, out.len - begun, &error), 0);
+	assert_int_equal(read.verdict, USAGE_NEED_FULL);
+	assert_string_equal(read.node, "node-a");
+	assert_int_equal(read.interval->sequence, 3);
+	assert_int_equal(read.interval->entry_count, made->entry_count);
+	begun = record_interval(&again, &read);
+	assert_int_equal(again.len, out.len);
+	assert_memory_equal(again.data, out.data, out.len);
+	/* Cut anywhere, or longer. */
+	for (size_t len = 0; len < out.len - RECORD_HEAD; len++)
+		assert_int_equal(record_interval_read(&read, out.data + RECORD_HEAD, len, &error),
+				 -EBADMSG);
+	buf_add(&out, "\0", 2);
+	assert_int_equal(record_interval_read(&read, out.data + RECORD_HEAD, out.len - RECORD_HEAD,
+					      &error),
+			 -EBADMSG);
+	interval_free(made);
+	interval_free(read.interval);
+	buf_fini(&out);
+	buf_fini(&again);
+}
+
+/* Makes each change in the buffer. */
+static void apply(struct model *m, const struct buf *changes, size_t *removals)
+{
+	struct error error = {""};
+	size_t at = 0;
+
+	*removals = 0;
+	while (at < changes->len) {
+		const uint8_t *head = (const uint8_t *)changes->data + at;
+		size_t len = head[1] | (size_t)head[2] << 8 | (size_t)head[3] << 16;
+
+		*removals += head[0] == RECORD_REMOVED;
+		if (record_change_apply(m, (enum record_type)head[0],
+					changes->data + at + RECORD_HEAD, len, &error))
+			fail_msg("%s", error.text);
+		at += RECORD_HEAD + len;
+	}
+	assert_int_equal(at, changes->len);
+}
+
+static void same(struct model *a, struct model *b)
+{
+	struct cluster *x = model_cluster(a), *y = model_cluster(b);
+	struct buf left = BUF_INIT, right = BUF_INIT;
+
+	record_changes(&left, NULL, x);
+	record_changes(&right, NULL, y);
+	assert_int_equal(left.len, right.len);
+	assert_memory_equal(left.data, right.data, left.len);
+	buf_fini(&left);
+	buf_fini(&right);
+	cluster_drop(x);
+	cluster_drop(y);
+}
+
+static struct object *pod(const char *name, const char *node, const char *cpu)
+{
+	return model_fixture_pod(
+		&(struct model_fixture_pod){.name = name, .node = node, .cpu = cpu});
+}
+
+static void test_changes(void **unused)
+{
+	struct model *live = model_new(), *told = model_new();
+	struct cluster *before, *after;
+	struct buf out = BUF_INIT;
+	size_t removals;
+
+	(void)unused;
+	model_put(live, model_fixture_node("a", 4, 8));
+	model_put(live, model_fixture_node("b", 4, 8));
+	model_put(live, pod("bound", NULL, "1"));
+	model_put(live, pod("moved", "a", "1"));
+	model_put(live, pod("gone", "a", "1"));
+	model_put(live, pod("changed", "b", "1"));
+	model_put(live, model_fixture_workload(OBJECT_REPLICA_SET, "default", "web-1", "Deployment",
+					       "web"));
+	before = model_cluster(live);
+	record_changes(&out, NULL, before);
+	apply(told, &out, &removals);
+	assert_int_equal(removals, 0);
+	same(live, told);
+
+	model_put(live, pod("bound", "b", "1"));
+	model_put(live, pod("moved", "b", "1"));
+	assert_int_equal(model_remove(live, OBJECT_POD, "default", "gone"), 0);
+	model_put(live, pod("changed", "b", "2"));
+	model_put(live, pod("new", "c", "1"));
+	assert_int_equal(model_remove(live, OBJECT_REPLICA_SET, "default", "web-1"), 0);
+	after = model_cluster(live);
+	buf_clear(&out);
+	record_changes(&out, before, after);
+	apply(told, &out, &removals);
+	/* bound and moved are removed where they were, and put. */
+	assert_int_equal(removals, 4);
+	same(live, told);
+
+	buf_clear(&out);
+	record_changes(&out, after, after);
+	assert_int_equal(out.len, 0);
+	cluster_drop(before);
+	cluster_drop(after);
+	model_free(live);
+	model_free(told);
+	buf_fini(&out);
+}
+
+static void test_changes_that_cannot_be(void **unused)
+{
+	static const struct {
+		enum record_type type;
+		const char *data;
+		size_t len;
+		const char *says;
+	} rows[] = {
+		{RECORD_OBJECT, "{", 1, "of no known kind"},
+		{RECORD_OBJECT, "{\"apiVersion\":\"v1\",\"kind\":\"Secret\"}", 36,
+		 "of no known kind"},
+		{RECORD_OBJECT, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\"}", 33, "metadata"},
+		{RECORD_REMOVED, "pods\0a", 6, "has no name"},
+		{RECORD_REMOVED, "pods\0a\0b\0", 9, "is not there"},
+		{RECORD_REMOVED, "secrets\0a\0b\0", 12, "is not there"},
+	};
+	struct model *m = model_new();
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct error error = {""};
+
+		assert_true(record_change_apply(m, rows[i].type, rows[i].data, rows[i].len,
+						&error) < 0);
+		if (!strstr(error.text, rows[i].says))
+			fail_msg("row %zu: \"%s\"", i, error.text);
+	}
+	model_free(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_intervals),
+		cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_changes_that_cannot_be),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
