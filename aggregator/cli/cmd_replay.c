@@ -198,7 +198,7 @@ static int run(struct cli *cli)
 
 const struct command command_replay = {
 	.name = "replay",
-	.usage = "DIR [--at TIME | --from TIME --to TIME] [-- COMMAND ..]",
+	.usage = "DIR [--at TIME ..] [-- COMMAND ..]",
 	.summary = "Ask what the aggregator knew at a moment of its record",
 	.details = "DIR is what evenkeel-aggregator --record wrote, of that machine or copied from "
 		   "it, also while it is written. COMMAND is another command, with its options: it "
@@ -208,10 +208,7 @@ const struct command command_replay = {
 		   "COMMAND's.",
 	.examples = {{"evenkeel replay /var/lib/evenkeel-aggregator/record", "What is recorded."},
 		     {"evenkeel replay record --at 2026-01-31T12:00:00Z -- drain",
-		      "The plan of that moment."},
-		     {"evenkeel replay record --from 2026-01-31T12:00:00Z --to "
-		      "2026-01-31T13:00:00Z --step 10m -- nodes",
-		      "All nodes, every ten minutes."}},
+		      "The plan of that moment."}},
 	.specs = specs,
 	.server = CLI_SERVER_UNUSED,
 	.run = run,

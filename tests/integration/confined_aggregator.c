@@ -93,7 +93,8 @@ static void life_goes_on(void **state)
 {
 	static const char *const fast[] = {"--interval", "1s", NULL};
 	char *dir = mem_printf("%s/state", stack->folder);
-	const char *const more[] = {"--state-dir", dir, "--save-interval", "1s", NULL};
+	const char *const more[] = {"--state-dir", dir, "--save-interval", "1s", "--record",
+				    dir,	   NULL};
 	struct stack_aggregator *a = &stack->aggregators[0];
 
 	(void)state;
@@ -103,6 +104,7 @@ static void life_goes_on(void **state)
 	stack_start_agent(stack, 1, fast);
 	assert_true(await(has_node, NULL, 30));
 	assert_true(await(has_saved, NULL, 30));
+	assert_true(stack_metric(stack, 0, "evenkeel_record_bytes_total") > 0);
 	assert_int_equal(kill(a->pid, SIGHUP), 0);
 	assert_true(are_filtered(&a->pid));
 	assert_int_equal(stack_stop_agent(stack, SIGTERM), 0);
