@@ -72,6 +72,7 @@ struct cli_options {
 	char *scenarios; /* a file */
 	struct option_list at; /* moments of a record */
 	char *from, *to; /* likewise */
+	struct option_list policies; /* over them */
 	int64_t step_ns; /* between two of them */
 	int64_t critical_priority; /* in a snapshot; 0: the usual one */
 	int64_t timeout_ns, limit;

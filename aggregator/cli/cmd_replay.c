@@ -14,6 +14,7 @@
 #include "aggregator/cli/commands.h"
 #include "aggregator/cli/lines.h"
 #include "aggregator/cli/replay.h"
+#include "aggregator/cli/replay_policies.h"
 #include "shared/array.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
@@ -29,6 +30,8 @@ static const struct option_spec specs[] = {
 	CLI_TEXT("to", 0, to, "TIME", "The last moment is not after this."),
 	RANGE_OPTION(OPTION_DURATION, "step", offsetof(struct cli_options, step_ns), "DURATION", "10s",
 		     1e6, 366 * 86400e9, "Time between two moments."),
+	CLI_OPTION("policy", 0, OPTION_LIST, policies, "NAME:OPTION=VALUE;..", NULL, NULL,
+		   "In place of COMMAND: what a policy with these options of scores (blend, plugin) and drain would have done. Repeatable."),
 	{0},
 };
 /* clang-format on */
@@ -138,14 +141,49 @@ static int read_schedule(struct cli *cli, struct schedule *s)
 static int run_at(struct cli *cli, struct replay *r, int64_t at_ns)
 {
 	struct option_list words = {(char **)cli->operands + 1, cli->operand_count - 1};
+	struct replay_moment m = {0};
 	struct offline *files;
 	int rc = replay_go(r, at_ns, &cli->reason);
 
-	if (!rc)
-		rc = replay_files(r, at_ns, &files, &cli->reason);
+	if (!rc) {
+		replay_take(r, at_ns, &m);
+		rc = replay_moment_files(&m, &files, &cli->reason);
+		replay_moment_fini(&m);
+	}
 	if (rc)
 		return rc == -ERANGE ? CLI_STALE : CLI_ERROR;
 	return commands_run(files, &words, cli->options, &cli->out, &cli->reason);
+}
+
+/* Runs no COMMAND, but policies. */
+static int compare(struct cli *cli, struct replay *r, const struct schedule *s)
+{
+	struct replay_moment before = {0}, now;
+	struct policies all;
+	int code = policies_read(&all, &cli->options->policies, cli->options, &cli->reason)
+			   ? CLI_USAGE
+			   : CLI_OK;
+
+	for (size_t i = 0; i < s->count && !code; i++) {
+		int rc = replay_go(r, s->at_ns[i], &cli->reason);
+
+		if (rc) {
+			code = rc == -ERANGE ? CLI_STALE : CLI_ERROR;
+			break;
+		}
+		replay_take(r, s->at_ns[i], &now);
+		if (policies_step(&all, i ? &before : NULL, &now, &cli->reason))
+			code = CLI_USAGE;
+		else
+			cli->reason.text[0] = '\0';
+		replay_moment_fini(&before);
+		before = now;
+	}
+	replay_moment_fini(&before);
+	if (!code)
+		policies_show(&all, cli);
+	policies_fini(&all);
+	return code;
 }
 
 /* Several moments have titles, and go on behind one without an answer; the worst exit code. */
@@ -185,12 +223,13 @@ static int run(struct cli *cli)
 	else if (!code && !s.count)
 		code = cli_fail(&cli->reason, CLI_USAGE,
 				"name a moment by --at, or several by --from and --to");
-	else if (!code && cli->operand_count == 1)
-		code = cli_fail(&cli->reason, CLI_USAGE, "name a command to run, behind --");
+	else if (!code && (cli->operand_count == 1) == (cli->options->policies.count == 0))
+		code = cli_fail(&cli->reason, CLI_USAGE,
+				"name a command to run, behind --, or policies by --policy");
 	else if (!code && replay_open(&r, cli->operands[0], &cli->reason))
 		code = CLI_ERROR;
 	else if (!code)
-		code = show(cli, r, &s);
+		code = cli->options->policies.count ? compare(cli, r, &s) : show(cli, r, &s);
 	replay_close(r);
 	free(s.at_ns);
 	return code;

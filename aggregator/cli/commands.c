@@ -255,7 +255,8 @@ static void answer_from(struct cli *cli, struct offline *offline)
 {
 	if (!offline_has_usage(offline))
 		cli->no_usage =
-			cli->options->usage
+			offline_is_recorded(offline) ? "nothing was measured until then"
+			: cli->options->usage
 				? "nothing is measured of any node in the snapshot"
 				: "no usage is in the snapshot: give measurements with --usage";
 	cli->offline = offline;

@@ -29,7 +29,7 @@ struct offline {
 	struct plan_memory memory; /* owned */
 	struct plan_moment planned; /* of a record; its view is held */
 	char *name; /* owned */
-	bool has_usage;
+	bool has_usage, recorded;
 };
 
 /* The API asks for the time without saying which. */
@@ -141,6 +141,7 @@ int offline_open_moment(struct offline **out, const char *name, const struct off
 	int rc = snapshot_use_view(o->snapshot, view_hold(m->view), m->now_ns, m->state->data,
 				   m->state->len, error);
 
+	o->recorded = true;
 	if (m->plan.now_ns) {
 		o->planned = m->plan;
 		view_hold(o->planned.view);
@@ -176,6 +177,11 @@ const struct snapshot_notes *offline_notes(const struct offline *o)
 bool offline_has_usage(const struct offline *o)
 {
 	return o->has_usage;
+}
+
+bool offline_is_recorded(const struct offline *o)
+{
+	return o->recorded;
 }
 
 void offline_set_rules(struct offline *o, const struct quota_options *quota,

@@ -46,6 +46,8 @@ const char *offline_name(const struct offline *o);
 const struct snapshot_notes *offline_notes(const struct offline *o);
 /* Whether anything was measured at all. */
 bool offline_has_usage(const struct offline *o);
+/* Whether it is of offline_open_moment(). */
+bool offline_is_recorded(const struct offline *o);
 /* Rules other than the usual ones, which NULL is; borrowed until the next, or the end. */
 void offline_set_rules(struct offline *o, const struct quota_options *quota,
 		       const struct slack_options *slack, const struct drain_setup *drain);

@@ -156,13 +156,6 @@ int replay_measure(const char *dir, struct replay_extent *x, struct error *error
 
 /* --- the state -------------------------------------------------------------------------------- */
 
-struct moment {
-	int64_t at_ns; /* of the publication; 0: there is none */
-	struct view *view; /* held */
-	struct buf state; /* owned */
-	struct plan_moment plan; /* now_ns 0: none is known; its view is held */
-};
-
 /* A view that a plan may have been made of. */
 struct past {
 	int64_t at_ns;
@@ -182,7 +175,7 @@ struct replay {
 	struct buf state; /* as told last */
 	struct view *made; /* held; that was gathered last; NULL: it is published */
 	struct view *shown; /* held; that was published last; NULL: none */
-	struct moment now, next; /* next.at_ns 0: nothing is read ahead */
+	struct replay_moment now, next; /* next.at_ns 0: nothing is read ahead */
 	int64_t first_ns; /* of the first view; 0: none yet */
 	struct past past[PAST]; /* the newest, by number; each begins at its at_ns */
 	uint64_t views;
@@ -213,12 +206,12 @@ static void reset_state(struct replay *r)
 	r->plan = (struct plan_moment){0};
 }
 
-static void moment_fini(struct moment *m)
+void replay_moment_fini(struct replay_moment *m)
 {
 	view_drop(m->view);
 	view_drop(m->plan.view);
 	buf_fini(&m->state);
-	*m = (struct moment){0};
+	*m = (struct replay_moment){0};
 }
 
 static int apply_interval(struct replay *r, struct error *error)
@@ -282,7 +275,7 @@ static void take_plan(struct replay *r)
 /* What is known from now on. */
 static void stand(struct replay *r)
 {
-	r->next = (struct moment){
+	r->next = (struct replay_moment){
 		.at_ns = number(&r->reader, 8),
 		.view = view_hold(r->shown),
 		.plan = r->plan,
@@ -385,8 +378,8 @@ void replay_close(struct replay *r)
 	drop_state(r);
 	interval_free(r->interval);
 	buf_fini(&r->state);
-	moment_fini(&r->now);
-	moment_fini(&r->next);
+	replay_moment_fini(&r->now);
+	replay_moment_fini(&r->next);
 	view_drop(r->plan.view);
 	for (int i = 0; i < PAST; i++)
 		view_drop(r->past[i].view);
@@ -409,9 +402,9 @@ int replay_go(struct replay *r, int64_t at_ns, struct error *error)
 
 	while (rc == 1) {
 		if (r->next.at_ns && r->next.at_ns <= at_ns) {
-			moment_fini(&r->now);
+			replay_moment_fini(&r->now);
 			r->now = r->next;
-			r->next = (struct moment){0};
+			r->next = (struct replay_moment){0};
 		}
 		if (r->next.at_ns)
 			break;
@@ -432,9 +425,17 @@ int replay_go(struct replay *r, int64_t at_ns, struct error *error)
 	return 0;
 }
 
-int replay_files(const struct replay *r, int64_t at_ns, struct offline **files, struct error *error)
+void replay_take(const struct replay *r, int64_t at_ns, struct replay_moment *m)
 {
-	const struct offline_moment m = {at_ns, r->now.view, &r->now.state, r->now.plan};
+	*m = (struct replay_moment){at_ns, view_hold(r->now.view), BUF_INIT, r->now.plan};
+	if (m->plan.view)
+		view_hold(m->plan.view);
+	buf_add(&m->state, r->now.state.data, r->now.state.len);
+}
 
-	return offline_open_moment(files, r->name, &m, error);
+int replay_moment_files(const struct replay_moment *m, struct offline **files, struct error *error)
+{
+	const struct offline_moment moment = {m->at_ns, m->view, &m->state, m->plan};
+
+	return offline_open_moment(files, "the record", &moment, error);
 }

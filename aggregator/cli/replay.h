@@ -18,9 +18,19 @@ void replay_close(struct replay *r); /* NULL is allowed */
  * -ERANGE with the reason: nothing is recorded of it; -EINVAL: the record is damaged.
  */
 int replay_go(struct replay *r, int64_t at_ns, struct error *error);
-/* The aggregator at that time, after replay_go(); closed by the caller. -EINVAL with the reason. */
-int replay_files(const struct replay *r, int64_t at_ns, struct offline **files,
-		 struct error *error);
+/* An aggregator at a moment. */
+struct replay_moment {
+	int64_t at_ns; /* Unix time */
+	struct view *view; /* held */
+	struct buf state; /* owned; "state" of a Snapshot */
+	struct plan_moment plan; /* now_ns 0: none is known; its view is held */
+};
+
+/* That of replay_go(), for replay_moment_fini(). */
+void replay_take(const struct replay *r, int64_t at_ns, struct replay_moment *m);
+void replay_moment_fini(struct replay_moment *m); /* one of zeroes is allowed */
+/* Closed by the caller. -EINVAL with the reason. */
+int replay_moment_files(const struct replay_moment *m, struct offline **files, struct error *error);
 
 /* What is in a record. */
 struct replay_extent {

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What policies would have done, over the moments of a record:
+ *
+ *   placements   Each pod that was bound between two moments is scored on what was known at the
+ *                first, and goes to the best node that fits. A node is hot if its mean CPU use of
+ *                five minutes, HOT_AFTER_NS later, is above HOT_SHARE of its allocatable; the use of a
+ *                pod that was elsewhere is added to it.
+ *   waves        Each moment's drain plan, with the timers of the record. A node counts once, and so do its evictions; it stays in the
+ *                record. A destination is over the cap if, within an hour, the mean CPU use of it and
+ *                of the pods that were moved to it exceeds HOT_SHARE.
+ */
+#include "aggregator/cli/replay_policies.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/cli/answer.h"
+#include "aggregator/cli/columns.h"
+#include "aggregator/cli/commands.h"
+#include "shared/array.h"
+#include "shared/clock.h"
+#include "shared/jsonw.h"
+#include "shared/mem.h"
+
+#define HOT_SHARE    0.85
+#define HOT_AFTER_NS (5 * 60 * NS_PER_SEC)
+#define MOVED_FOR_NS (3600 * NS_PER_SEC)
+
+/* A pod that went to a node, and when that is judged. */
+struct placement {
+	char *uid, *node, *was; /* owned; was: where it went in the record */
+	int64_t due_ns;
+};
+
+/* A pod that a wave moved. */
+struct move {
+	char *uid, *to; /* owned */
+	int64_t until_ns;
+	bool over; /* its destination has been counted */
+};
+
+struct policy {
+	char *name; /* owned */
+	struct cli_options scores; /* blend and plugins; owned */
+	struct option_list drain; /* words of the command; owned */
+	struct placement *placements;
+	struct move *moves;
+	char **drained; /* names */
+	size_t placement_count, move_count, drained_count; /* of what is owned above */
+	/* results */
+	size_t placed, unplaced, hot, hot_was, waves, evictions, over;
+};
+
+/* --- policies --------------------------------------------------------------------------------- */
+
+static void add_word(struct option_list *words, char *word)
+{
+	words->items = array_grow(words->items, words->count, sizeof(*words->items));
+	words->items[words->count++] = word;
+}
+
+static void set_blend(struct policy *p, const char *blend)
+{
+	free(p->scores.blend);
+	p->scores.blend = mem_strdup(blend);
+}
+
+/* NAME[:OPTION=VALUE;..] */
+static int read_policy(const char *text, struct policy *p, struct error *error)
+{
+	size_t len = strcspn(text, ":");
+	char *rest = mem_strdup(text[len] ? text + len + 1 : ""), *save, *part;
+	int rc = 0;
+
+	p->name = mem_strndup(text, len);
+	p->scores.pod = (char *)"-"; /* scores are of a pod, and of whether it fits */
+	add_word(&p->drain, mem_strdup("drain"));
+	add_word(&p->drain, mem_strdup("--output=json"));
+	for (part = strtok_r(rest, ";", &save); part && !rc; part = strtok_r(NULL, ";", &save)) {
+		if (strncmp(part, "blend=", 6) == 0)
+			set_blend(p, part + 6);
+		else if (strncmp(part, "plugin=", 7) == 0)
+			add_word(&p->scores.plugins, mem_strdup(part + 7));
+		else if (strchr(part, '='))
+			add_word(&p->drain, mem_printf("--%s", part));
+		else
+			rc = -EINVAL;
+		if (rc)
+			error_set(error, "--policy %s: \"%s\" must be OPTION=VALUE", text, part);
+	}
+	if (!rc && !len) {
+		error_set(error, "--policy \"%s\": a policy needs a name", text);
+		rc = -EINVAL;
+	}
+	free(rest);
+	return rc;
+}
+
+static void policy_fini(struct policy *p)
+{
+	for (size_t i = 0; i < p->placement_count; i++) {
+		free(p->placements[i].uid);
+		free(p->placements[i].node);
+		free(p->placements[i].was);
+	}
+	for (size_t i = 0; i < p->move_count; i++) {
+		free(p->moves[i].uid);
+		free(p->moves[i].to);
+	}
+	for (size_t i = 0; i < p->drained_count; i++)
+		free(p->drained[i]);
+	free(p->placements);
+	free(p->moves);
+	free(p->drained);
+	option_list_free(&p->scores.plugins);
+	free(p->scores.blend);
+	option_list_free(&p->drain);
+	free(p->name);
+}
+
+/* --- use -------------------------------------------------------------------------------------- */
+
+/* Mean millicores over five minutes; 0: not measured. */
+static double mean_cpu(const struct usage_summary *u)
+{
+	int window;
+	const struct window_set *set = window_longest_within(u->windows, WINDOW_5M, &window);
+
+	return set && set->cpu_milli.samples ? set->cpu_milli.mean : 0;
+}
+
+/* Of a pod, wherever it is; *node: there. */
+static double pod_cpu(const struct view *v, const char *uid, const struct view_node **node)
+{
+	struct usage_summary u;
+
+	for (size_t i = 0; i < v->node_count; i++) {
+		const struct view_node *n = v->nodes[i];
+
+		for (size_t k = 0; k < n->pod_count; k++) {
+			if (!n->pods[k].pod || strcmp(n->pods[k].pod->object.uid, uid) != 0)
+				continue;
+			*node = n;
+			if (!n->pods[k].use)
+				return 0;
+			node_stats_pod_usage(n->stats, n->pods[k].use, &u);
+			return mean_cpu(&u);
+		}
+	}
+	*node = NULL;
+	return 0;
+}
+
+/* Whether the node is hot with so much more use. */
+static bool is_hot(const struct view *v, const char *name, double more_milli)
+{
+	const struct view_node *n = view_find(v, name);
+
+	return n && n->stats->end_ns &&
+	       mean_cpu(&n->stats->usage) + more_milli >
+		       HOT_SHARE * (double)n->cpu_allocatable_milli;
+}
+
+/* --- placements ------------------------------------------------------------------------------- */
+
+/* The pod as it was created. */
+static char *manifest_of(const struct kube_pod *pod)
+{
+	cJSON *json = cJSON_ParseWithLength(pod->template->text, pod->template->text_len);
+	cJSON *metadata = cJSON_GetObjectItem(json, "metadata");
+	char *text;
+
+	if (!metadata)
+		metadata = cJSON_AddObjectToObject(json, "metadata");
+	cJSON_AddStringToObject(metadata, "namespace", pod->object.namespace);
+	cJSON_AddStringToObject(metadata, "name", pod->object.name);
+	text = cJSON_PrintUnformatted(json);
+	cJSON_Delete(json);
+	return text;
+}
+
+/* The best node that fits; of equal ones the first by name. NULL: none does. */
+static const char *best_of(const cJSON *scores)
+{
+	const char *best = NULL;
+	double most = -1;
+
+	for (const cJSON *item = document_first(scores, "items"); item; item = item->next) {
+		double score = document_number(item, "score");
+
+		if (score > most && !document_is_null(item, "score") &&
+		    document_is_true(item, "fits")) {
+			most = score;
+			best = document_text(item, "node");
+		}
+	}
+	return best;
+}
+
+/* The answer of /v1/scores for the pod, which the caller frees; NULL with the reason. */
+static cJSON *score(const struct policy *p, struct offline *files, const char *pod,
+		    struct error *error)
+{
+	const struct cli cli = {.options = &p->scores};
+	struct buf request = BUF_INIT, answer = BUF_INIT;
+	cJSON *scores = NULL;
+
+	if (scores_write_request(&cli, pod, strlen(pod), &request, error) == 0) {
+		int status = offline_request(files, "POST", "/v1/scores", request.data, request.len,
+					     &answer);
+
+		scores = cJSON_ParseWithLength(answer.data, answer.len);
+		if (status != 200) {
+			error_set(error, "%s", document_text_or(scores, "error.message", ""));
+			cJSON_Delete(scores);
+			scores = NULL;
+		}
+	}
+	if (!scores)
+		error_prefix(error, "--policy %s", p->name);
+	buf_fini(&request);
+	buf_fini(&answer);
+	return scores;
+}
+
+static int place_one(struct policy *p, struct offline *files, const struct kube_pod *pod,
+		     int64_t due_ns, struct error *error)
+{
+	char *manifest = manifest_of(pod);
+	cJSON *scores = score(p, files, manifest, error);
+	const char *node = best_of(scores);
+
+	free(manifest);
+	if (!scores)
+		return -EINVAL;
+	if (node) {
+		p->placements =
+			array_grow(p->placements, p->placement_count, sizeof(*p->placements));
+		p->placements[p->placement_count++] =
+			(struct placement){mem_strdup(pod->object.uid), mem_strdup(node),
+					   mem_strdup(pod->node), due_ns};
+	}
+	p->unplaced += !node;
+	cJSON_Delete(scores);
+	return 0;
+}
+
+/* Whether there are such plugins, before the first pod. */
+static int check_scores(const struct policy *p, struct offline *files, struct error *error)
+{
+	cJSON *scores = score(p, files, "{\"spec\":{\"containers\":[]}}", error);
+	int rc = scores ? 0 : -EINVAL;
+
+	cJSON_Delete(scores);
+	return rc;
+}
+
+static bool is_placed(const struct kube_pod *pod)
+{
+	return pod && kube_pod_is_active(pod) && !pod->template->mirror &&
+	       strcmp(pod->template->owner.kind, "DaemonSet") != 0;
+}
+
+/* Pods that are bound in the view and were not before. */
+static int place_arrived(struct policies *all, struct policy *p, struct offline *files,
+			 const struct view *v, int64_t due_ns, struct error *error)
+{
+	for (size_t i = 0; i < v->node_count; i++) {
+		const struct view_node *n = v->nodes[i];
+
+		for (size_t k = 0; k < n->pod_count; k++) {
+			const struct kube_pod *pod = n->pods[k].pod;
+
+			if (is_placed(pod) && !uid_set_has(&all->known, pod->object.uid) &&
+			    place_one(p, files, pod, due_ns, error))
+				return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static void judge_placements(struct policy *p, const struct view *v, int64_t now_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < p->placement_count; i++) {
+		struct placement *one = &p->placements[i];
+		const struct view_node *node;
+		double milli;
+
+		if (one->due_ns > now_ns) {
+			p->placements[kept++] = *one;
+			continue;
+		}
+		milli = pod_cpu(v, one->uid, &node);
+		if (node) {
+			p->placed++;
+			p->hot_was += is_hot(v, one->was, 0);
+			p->hot += is_hot(v, one->node, strcmp(one->node, one->was) ? milli : 0);
+		}
+		free(one->uid);
+		free(one->node);
+		free(one->was);
+	}
+	p->placement_count = kept;
+}
+
+/* --- waves ------------------------------------------------------------------------------------ */
+
+static bool was_drained(const struct policy *p, const char *node)
+{
+	for (size_t i = 0; i < p->drained_count; i++)
+		if (strcmp(p->drained[i], node) == 0)
+			return true;
+	return false;
+}
+
+static void drain_node(struct policy *p, const cJSON *node, int64_t now_ns)
+{
+	p->drained = array_grow(p->drained, p->drained_count, sizeof(*p->drained));
+	p->drained[p->drained_count++] = mem_strdup(document_text_or(node, "name", ""));
+	for (const cJSON *m = document_first(node, "moves"); m; m = m->next) {
+		if (!document_text(m, "uid") || !document_text(m, "to"))
+			continue;
+		p->evictions++;
+		p->moves = array_grow(p->moves, p->move_count, sizeof(*p->moves));
+		p->moves[p->move_count++] = (struct move){mem_strdup(document_text(m, "uid")),
+							  mem_strdup(document_text(m, "to")),
+							  now_ns + MOVED_FOR_NS, false};
+	}
+}
+
+static int drain(struct policy *p, const struct policies *all, const struct replay_moment *m,
+		 struct error *error)
+{
+	struct buf out = BUF_INIT;
+	struct offline *files;
+	size_t before = p->drained_count;
+	cJSON *plan = NULL;
+
+	if (replay_moment_files(m, &files, error) == 0 &&
+	    commands_run(files, &p->drain, all->options, &out, error) != CLI_USAGE)
+		plan = cJSON_ParseWithLength(out.data ? out.data : "", out.len);
+	if (!plan)
+		error_prefix(error, "--policy %s", p->name);
+	for (const cJSON *n = document_first(plan, "wave.nodes"); n; n = n->next)
+		if (!was_drained(p, document_text_or(n, "name", "")))
+			drain_node(p, n, m->at_ns);
+	p->waves += p->drained_count > before;
+	cJSON_Delete(plan);
+	buf_fini(&out);
+	return plan ? 0 : -EINVAL;
+}
+
+/* Destinations whose use, with what was moved there, is over the cap; each counts once. */
+static void judge_moves(struct policy *p, const struct view *v, int64_t now_ns)
+{
+	for (size_t i = 0; i < p->move_count; i++) {
+		struct move *m = &p->moves[i];
+		const struct view_node *node;
+		double more = 0;
+
+		for (size_t k = 0; k < p->move_count; k++)
+			if (p->moves[k].until_ns >= now_ns && strcmp(p->moves[k].to, m->to) == 0)
+				more += pod_cpu(v, p->moves[k].uid, &node);
+		if (m->over || m->until_ns < now_ns || !is_hot(v, m->to, more))
+			continue;
+		p->over++;
+		for (size_t k = 0; k < p->move_count; k++)
+			p->moves[k].over |= strcmp(p->moves[k].to, m->to) == 0;
+	}
+}
+
+/* --- all of them ------------------------------------------------------------------------------ */
+
+int policies_read(struct policies *all, const struct option_list *texts,
+		  const struct cli_options *options, struct error *error)
+{
+	*all = (struct policies){.of = mem_zalloc(texts->count + 1, sizeof(*all->of)),
+				 .options = options};
+	for (size_t i = 0; i < texts->count; i++)
+		if (read_policy(texts->items[i], &all->of[all->count++], error))
+			return -EINVAL;
+	return 0;
+}
+
+void policies_fini(struct policies *all)
+{
+	for (size_t i = 0; i < all->count; i++)
+		policy_fini(&all->of[i]);
+	free(all->of);
+	uid_set_fini(&all->known);
+}
+
+static void know_pods(struct policies *all, const struct view *v)
+{
+	for (size_t i = 0; i < v->node_count; i++)
+		for (size_t k = 0; k < v->nodes[i]->pod_count; k++)
+			if (v->nodes[i]->pods[k].pod)
+				uid_set_add(&all->known, v->nodes[i]->pods[k].pod->object.uid);
+}
+
+int policies_step(struct policies *all, const struct replay_moment *before,
+		  const struct replay_moment *now, struct error *error)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < all->count && !rc; i++) {
+		struct policy *p = &all->of[i];
+		struct offline *files;
+
+		if (replay_moment_files(before ? before : now, &files, error))
+			return -EINVAL;
+		rc = before ? place_arrived(all, p, files, now->view, now->at_ns + HOT_AFTER_NS,
+					    error)
+			    : check_scores(p, files, error);
+		offline_close(files);
+		judge_placements(p, now->view, now->at_ns);
+		judge_moves(p, now->view, now->at_ns);
+		if (!rc)
+			rc = drain(p, all, now, error);
+	}
+	know_pods(all, now->view);
+	return rc;
+}
+
+void policies_show(const struct policies *all, struct cli *cli)
+{
+	static const char *const titles[] = {"PLACED", "UNPLACED", "HOT-WAS",	"HOT",
+					     "WAVES",  "DRAINED",  "EVICTIONS", "OVER-CAP"};
+	static const char *const keys[] = {"placed", "unplaced", "hotWas",    "hot",
+					   "waves",  "drained",	 "evictions", "overCap"};
+	enum { RESULTS = sizeof(keys) / sizeof(keys[0]) };
+	struct table *t = table_new();
+	struct buf json = BUF_INIT;
+	struct jsonw w;
+
+	jsonw_init(&w, &json);
+	jsonw_object_open(&w);
+	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
+	jsonw_key_string(&w, "kind", "PolicyList");
+	jsonw_key_array(&w, "items");
+	table_column(t, "POLICY", FORM_NAME);
+	for (int k = 0; k < RESULTS; k++)
+		table_column(t, titles[k], FORM_RIGHT);
+	for (size_t i = 0; i < all->count; i++) {
+		const struct policy *p = &all->of[i];
+		const size_t results[RESULTS] = {p->placed,    p->unplaced, p->hot_was,
+						 p->hot,       p->waves,    p->drained_count,
+						 p->evictions, p->over};
+
+		table_row(t, p->name);
+		table_key(t, -(double)i);
+		table_cell(t, PAINT_PLAIN, p->name);
+		jsonw_object_open(&w);
+		jsonw_key_string(&w, "name", p->name);
+		for (int k = 0; k < RESULTS; k++) {
+			char text[24];
+
+			snprintf(text, sizeof(text), "%zu", results[k]);
+			table_cell(t, PAINT_PLAIN, text);
+			jsonw_key_uint(&w, keys[k], results[k]);
+		}
+		jsonw_object_close(&w);
+	}
+	jsonw_array_close(&w);
+	jsonw_object_close(&w);
+	if (cli->options->output == OUTPUT_JSON)
+		buf_printf(&cli->out, "%s\n", json.data);
+	else
+		columns_print(cli, t, "policy");
+	table_free(t);
+	buf_fini(&json);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Policies that are compared over the moments of a record, for evenkeel replay. */
+#ifndef EVENKEEL_AGGREGATOR_CLI_REPLAY_POLICIES_H
+#define EVENKEEL_AGGREGATOR_CLI_REPLAY_POLICIES_H
+
+#include "aggregator/cli/cli.h"
+#include "aggregator/cli/replay.h"
+#include "aggregator/state/uid_set.h"
+
+struct policy;
+
+struct policies {
+	struct policy *of; /* owned */
+	size_t count;
+	const struct cli_options *options; /* of the command that compares them; borrowed */
+	struct uid_set known; /* pods of the moments so far */
+};
+
+/*
+ * Each text is NAME[:OPTION=VALUE;..], with options of scores (blend, plugin) and of drain
+ * (drain-..). -EINVAL with the reason; policies_fini() is called in either case.
+ */
+int policies_read(struct policies *all, const struct option_list *texts,
+		  const struct cli_options *options, struct error *error);
+void policies_fini(struct policies *all);
+/* What each would have done; before: the moment before, NULL: there is none. -EINVAL with the reason. */
+int policies_step(struct policies *all, const struct replay_moment *before,
+		  const struct replay_moment *now, struct error *error);
+/* A table of what they did, or {"apiVersion","kind":"PolicyList","items":[..]}. */
+void policies_show(const struct policies *all, struct cli *cli);
+
+#endif

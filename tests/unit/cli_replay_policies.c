@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Policies over moments that are made by hand: nodes a and b have 3 allocatable CPUs; what each uses is
+ * given. A pod was bound to b.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/cli/replay_policies.h"
+#include "aggregator/model/model.h"
+#include "aggregator/state/join.h"
+#include "shared/clock.h"
+#include "shared/mem.h"
+#include "tests/model_fixture.h"
+#include "tests/view_fixture.h"
+
+/* Nothing waits or is killed there. */
+static struct node_stats *use_of(const char *node, int64_t now_ns, double milli)
+{
+	struct node_stats made = view_fixture_node(node, now_ns - 2 * NS_PER_SEC, 3600, milli, 10);
+
+	for (int w = 0; w < WINDOWS; w++)
+		made.usage.windows[w].counts = (struct window_counts){0};
+	return node_stats_new(&made);
+}
+
+static struct object *node(const char *name)
+{
+	char *json =
+		mem_printf("{\"metadata\":{\"name\":\"%s\"},\"status\":{"
+			   "\"capacity\":{\"cpu\":\"4\",\"memory\":\"8Gi\",\"pods\":\"110\"},"
+			   "\"allocatable\":{\"cpu\":\"3\",\"memory\":\"7Gi\",\"pods\":\"110\"},"
+			   "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
+			   name);
+	struct object *o = model_fixture_object(OBJECT_NODE, json);
+
+	free(json);
+	return o;
+}
+
+static void put_pod(struct model *m, const char *name, const char *node)
+{
+	model_put(m, model_fixture_pod(&(struct model_fixture_pod){.name = name,
+								   .node = node,
+								   .owner_kind = "ReplicaSet",
+								   .owner_name = "web",
+								   .owner_uid = "uid-web",
+								   .cpu = "500m",
+								   .memory = "100Mi"}));
+}
+
+/* Seconds after the fixture's moment; with a pod on each node of the list, up to NULL. */
+static struct replay_moment moment(int seconds, double a_milli, double b_milli,
+				   const char *const *nodes)
+{
+	int64_t now_ns = VIEW_FIXTURE_NOW_NS + seconds * NS_PER_SEC;
+	struct node_stats *stats[] = {use_of("a", now_ns, a_milli), use_of("b", now_ns, b_milli)};
+	struct replay_moment m = {.at_ns = now_ns};
+	struct model *model = model_new();
+	struct join *join = join_new();
+	char name[16];
+
+	for (int k = 0; k < OBJECT_KINDS; k++)
+		model_fixture_sync(model, (enum object_kind)k);
+	model_put(model, node("a"));
+	model_put(model, node("b"));
+	model_put(model, model_fixture_workload(OBJECT_REPLICA_SET, "default", "web", NULL, NULL));
+	for (int i = 0; nodes[i]; i++) {
+		snprintf(name, sizeof(name), "web-%d", i);
+		put_pod(model, name, nodes[i]);
+	}
+	m.view = join_view(join, stats, 2, model_cluster(model), now_ns);
+	buf_add_str(&m.state, "{}");
+	join_free(join);
+	model_free(model);
+	node_stats_drop(stats[0]);
+	node_stats_drop(stats[1]);
+	return m;
+}
+
+/* Lets the policies, up to NULL, go over the moments, which it ends; what they did. */
+static cJSON *run(const char *const *texts, struct replay_moment *moments, size_t count)
+{
+	struct cli_options options = {.output = OUTPUT_JSON};
+	struct cli cli = {.options = &options};
+	struct option_list list = {.items = (char **)texts};
+	struct policies all;
+	struct error error = {""};
+	cJSON *doc;
+
+	while (texts[list.count])
+		list.count++;
+	assert_int_equal(policies_read(&all, &list, &options, &error), 0);
+	for (size_t i = 0; i < count; i++)
+		if (policies_step(&all, i ? &moments[i - 1] : NULL, &moments[i], &error))
+			fail_msg("%s", error.text);
+	policies_show(&all, &cli);
+	doc = cJSON_Parse(cli.out.data);
+	assert_non_null(doc);
+	for (size_t i = 0; i < count; i++)
+		replay_moment_fini(&moments[i]);
+	policies_fini(&all);
+	buf_fini(&cli.out);
+	return doc;
+}
+
+static int result(const cJSON *doc, int policy, const char *name)
+{
+	const cJSON *item = cJSON_GetArrayItem(cJSON_GetObjectItem(doc, "items"), policy);
+
+	return (int)cJSON_GetNumberValue(cJSON_GetObjectItem(item, name));
+}
+
+#define NODES(...) ((const char *[]){__VA_ARGS__})
+
+/* In the record the pod went to b, which became hot. */
+static void test_placements(void **unused)
+{
+	static const char *const texts[] = {"calm:blend=LoadVariationRiskBalancing=1",
+					    "packed:blend=TargetLoadPacking=1", NULL};
+	struct replay_moment moments[] = {
+		moment(0, 100, 500, NODES(NULL)),	  moment(10, 100, 500, NODES("b", NULL)),
+		moment(299, 100, 2600, NODES("b", NULL)), moment(310, 100, 2600, NODES("b", NULL)),
+		moment(620, 100, 2600, NODES("b", NULL)),
+	};
+	cJSON *doc = run(texts, moments, 5);
+
+	(void)unused;
+	for (int p = 0; p < 2; p++) {
+		assert_int_equal(result(doc, p, "placed"), 1);
+		assert_int_equal(result(doc, p, "hotWas"), 1);
+	}
+	assert_int_equal(result(doc, 0, "hot"), 0);
+	assert_int_equal(result(doc, 1, "hot"), 1);
+	cJSON_Delete(doc);
+}
+
+/* The node a is drained at once, or after ten minutes; b is too full then. */
+static void test_waves(void **unused)
+{
+	static const char *const texts[] = {
+		"soon:scale-down-unneeded-time=30s;assume-unneeded-for=1m;extra-capacity-min-rate="
+		"0",
+		"usual:assume-unneeded-for=1m;extra-capacity-min-rate=0", NULL};
+	struct replay_moment moments[] = {
+		moment(0, 100, 1000, NODES("a", "b", "b", "b", "b", NULL)),
+		moment(60, 100, 1000, NODES("a", "b", "b", "b", "b", NULL)),
+		moment(120, 100, 2600, NODES("a", "b", "b", "b", "b", NULL)),
+		moment(180, 100, 2600, NODES("a", "b", "b", "b", "b", NULL)),
+	};
+	cJSON *doc = run(texts, moments, 4);
+
+	(void)unused;
+	assert_int_equal(result(doc, 0, "waves"), 1);
+	assert_int_equal(result(doc, 0, "drained"), 1);
+	assert_int_equal(result(doc, 0, "evictions"), 1);
+	assert_int_equal(result(doc, 0, "overCap"), 1);
+	assert_int_equal(result(doc, 1, "drained"), 0);
+	assert_int_equal(result(doc, 1, "overCap"), 0);
+	cJSON_Delete(doc);
+}
+
+static void test_refusals(void **unused)
+{
+	static const struct {
+		const char *text, *says;
+	} rows[] = {
+		{"x:drain", "must be OPTION=VALUE"},
+		{":drain-z=1", "needs a name"},
+		{"x:foo=1", "--policy x: unknown option --foo"},
+		{"x:blend=Nope=1", "--policy x: there is no plugin \"Nope\""},
+	};
+	struct replay_moment m = moment(0, 100, 1000, NODES("a", NULL));
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct cli_options options = {0};
+		const struct option_list list = {(char **)&rows[i].text, 1};
+		struct policies all;
+		struct error error = {""};
+
+		if (!policies_read(&all, &list, &options, &error))
+			assert_int_not_equal(policies_step(&all, NULL, &m, &error), 0);
+		if (!strstr(error.text, rows[i].says))
+			fail_msg("%s: \"%s\"", rows[i].text, error.text);
+		policies_fini(&all);
+	}
+	replay_moment_fini(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_placements),
+		cmocka_unit_test(test_waves),
+		cmocka_unit_test(test_refusals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
