@@ -122,6 +122,20 @@ static int read_begin(const struct reader *r, bool *goes_on, struct error *error
 	return 0;
 }
 
+/* Entries that begin with a time; the year 2116 is the last. */
+static bool has_good_time(const struct reader *r)
+{
+	switch (r->type) {
+	case RECORD_GATHERED:
+	case RECORD_VIEW:
+	case RECORD_STANDS:
+	case RECORD_PLAN:
+		return r->data.len >= 8 && number(r, 8) > 0 && number(r, 8) <= INT64_MAX / 2;
+	default:
+		return true;
+	}
+}
+
 int replay_measure(const char *dir, struct replay_extent *x, struct error *error)
 {
 	struct reader r;
@@ -144,7 +158,7 @@ int replay_measure(const char *dir, struct replay_extent *x, struct error *error
 		}
 		x->gaps += r.type == RECORD_BEGIN && r.opened > 1 && !goes_on;
 		x->intervals += r.type == RECORD_INTERVAL;
-		if (r.type != RECORD_VIEW)
+		if (r.type != RECORD_VIEW || !has_good_time(&r))
 			continue;
 		x->to_ns = number(&r, 8);
 		if (!x->views++)
@@ -321,6 +335,10 @@ static int take_entry(struct replay *r, struct error *error)
 		r->passes_base = false;
 	if (r->passes_base || !r->usage)
 		return 0;
+	if (!has_good_time(&r->reader)) {
+		error_set(error, "the record is damaged: an entry has no time");
+		return -EINVAL;
+	}
 	switch (r->reader.type) {
 	case RECORD_OBJECT:
 	case RECORD_REMOVED:

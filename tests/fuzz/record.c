@@ -19,16 +19,19 @@ static void go(const char *dir)
 {
 	struct offline *files;
 	struct error error = {""};
+	struct replay_extent extent;
 	struct replay *r;
 	struct replay_moment m = {0};
 	struct buf out = BUF_INIT;
 	int rc = replay_open(&r, dir, &error);
 
 	assert(rc == 0);
-	rc = replay_go(r, INT64_MAX, &error);
+	if (replay_measure(dir, &extent, &error))
+		extent.to_ns = 0;
+	rc = replay_go(r, extent.to_ns, &error);
 	assert(rc == 0 || error.text[0]);
 	if (rc == 0)
-		replay_take(r, INT64_MAX, &m);
+		replay_take(r, extent.to_ns, &m);
 	if (rc == 0 && replay_moment_files(&m, &files, &error) == 0) {
 		offline_request(files, "GET", "/v1/nodes", "", 0, &out);
 		offline_close(files);
