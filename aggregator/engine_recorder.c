@@ -258,14 +258,16 @@ static void add_plan(const struct recorder *r, struct buf *out)
 {
 	size_t begun;
 	struct bytes b = {.out = out};
-	int64_t time_ns, every_ns;
+	int64_t time_ns, view_ns, every_ns;
 
 	if (!r->before)
 		return;
 	time_ns = r->plan->time_ns;
+	view_ns = r->plan->slack.view->time_ns;
 	every_ns = r->plan->every_ns;
 	begun = record_begin(out, RECORD_PLAN);
 	bytes_i64(&b, &time_ns);
+	bytes_i64(&b, &view_ns);
 	bytes_i64(&b, &every_ns);
 	bytes_u64(&b, &r->plan->version);
 	record_end(out, begun);

@@ -170,12 +170,6 @@ int replay_measure(const char *dir, struct replay_extent *x, struct error *error
 
 /* --- the state -------------------------------------------------------------------------------- */
 
-/* A view that a plan may have been made of. */
-struct past {
-	int64_t at_ns;
-	struct view *view; /* held */
-};
-
 struct replay {
 	struct reader reader;
 	char *name; /* owned; of the directory */
@@ -191,7 +185,7 @@ struct replay {
 	struct view *shown; /* held; that was published last; NULL: none */
 	struct replay_moment now, next; /* next.at_ns 0: nothing is read ahead */
 	int64_t first_ns; /* of the first view; 0: none yet */
-	struct past past[PAST]; /* the newest, by number; each begins at its at_ns */
+	struct view *past[PAST]; /* held; the newest, by number: plans are made of these */
 	uint64_t views;
 	struct plan_moment plan; /* the newest; its view is held */
 };
@@ -266,23 +260,21 @@ static int take_state(struct replay *r, struct error *error)
 	return join_recall(r->join, text->data, text->len, error);
 }
 
-/* A plan that was made of the view that was the newest then. */
 static void take_plan(struct replay *r)
 {
 	struct bytes b = {.in = (const uint8_t *)r->reader.data.data, .left = r->reader.data.len};
-	const struct past *past = NULL;
+	int64_t view_ns = 0;
 
 	view_drop(r->plan.view);
 	r->plan = (struct plan_moment){0};
 	bytes_i64(&b, &r->plan.now_ns);
+	bytes_i64(&b, &view_ns);
 	bytes_i64(&b, &r->plan.every_ns);
 	bytes_u64(&b, &r->plan.version);
-	for (uint64_t i = r->views; i > 0 && r->views - i < PAST && !past; i--)
-		if (r->past[(i - 1) % PAST].at_ns <= r->plan.now_ns)
-			past = &r->past[(i - 1) % PAST];
-	if (past)
-		r->plan.view = view_hold(past->view);
-	else
+	for (int i = 0; i < PAST && !r->plan.view; i++)
+		if (r->past[i] && r->past[i]->time_ns == view_ns)
+			r->plan.view = view_hold(r->past[i]);
+	if (!r->plan.view)
 		r->plan.now_ns = 0;
 }
 
@@ -303,13 +295,13 @@ static void stand(struct replay *r)
 
 static void publish(struct replay *r)
 {
-	struct past *past = &r->past[r->views++ % PAST];
+	struct view **past = &r->past[r->views++ % PAST];
 
 	view_drop(r->shown);
 	r->shown = r->made;
 	r->made = NULL;
-	view_drop(past->view);
-	*past = (struct past){number(&r->reader, 8), view_hold(r->shown)};
+	view_drop(*past);
+	*past = view_hold(r->shown);
 	stand(r);
 }
 
@@ -400,7 +392,7 @@ void replay_close(struct replay *r)
 	replay_moment_fini(&r->next);
 	view_drop(r->plan.view);
 	for (int i = 0; i < PAST; i++)
-		view_drop(r->past[i].view);
+		view_drop(r->past[i]);
 	free(r->name);
 	free(r);
 }
