@@ -8,6 +8,7 @@
  *		      sampled into the workloads (account_stats); then pods with detached containers
  *	/proc     --> the node: the root's counter, or the top-level cgroups and the rest of the
  *		      machine; its CPU split and pressure (account_node)
+ *	tracks    --> samples of pods that wait for CPU, and of their neighbours (account_culprit)
  *
  * CPU use is a difference of counters, divided by the time since the cgroup's last sample and
  * weighted with that time. So mean times weight is the counters' difference, however many ticks are
@@ -21,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/account_culprit.h"
 #include "agent/account_removal.h"
 #include "agent/account_node.h"
 #include "agent/account_stats.h"
@@ -33,6 +35,7 @@
 struct account {
 	struct account_table table;
 	struct removals removals;
+	struct account_culprit culprit;
 	bool started; /* the first tick set the baselines */
 	int64_t last_ns; /* monotonic time of the last tick */
 	int64_t slow_ns; /* of the last slow one, or of the first */
@@ -56,6 +59,7 @@ void account_free(struct account *a)
 	if (!a)
 		return;
 	removals_fini(&a->removals);
+	culprit_fini(&a->culprit.culprit);
 	account_table_fini(&a->table);
 	free(a);
 }
@@ -70,6 +74,7 @@ struct tick {
 	int64_t capacity_milli;
 	uint64_t top_ns; /* CPU time of the top-level cgroups, removed ones too */
 	bool top_known; /* any of it is known */
+	double node_used_ns; /* CPU time of the machine */
 };
 
 static void read_limits(struct account_table *table, const struct tick *k)
@@ -200,20 +205,21 @@ static void sample_cgroups(struct account *a, struct tick *k)
 		track_finish(&table->tracks[0]);
 }
 
-static void add_node_cpu(struct account *a, double used_ns, int64_t dt_ns)
+static void add_node_cpu(struct account *a, struct tick *k, double used_ns, int64_t dt_ns)
 {
 	double milli = stats_add_cpu(&a->node_stats, used_ns, dt_ns, a->machine.cpu_capacity_milli);
 
 	histogram_add(&a->cpu_hist, milli, HISTOGRAM_CPU_X0);
+	k->node_used_ns = used_ns;
 }
 
-static void sample_node_cpu(struct account *a, struct track *root, const struct tick *k)
+static void sample_node_cpu(struct account *a, struct track *root, struct tick *k)
 {
 	double used_ns = (double)k->top_ns;
 
 	if (root && track_cpu_is_whole(root)) {
 		if (root->have & HAVE_CPU) {
-			add_node_cpu(a, (double)root->used[TRACK_CPU],
+			add_node_cpu(a, k, (double)root->used[TRACK_CPU],
 				     k->mono_ns - root->cpu_at_ns);
 			root->cpu_at_ns = k->mono_ns;
 		}
@@ -228,7 +234,7 @@ static void sample_node_cpu(struct account *a, struct track *root, const struct 
 					    k->slow && !a->machine.stale);
 	else
 		account_node_start(&a->node, &a->machine, k->mono_ns);
-	add_node_cpu(a, used_ns, k->dt_ns);
+	add_node_cpu(a, k, used_ns, k->dt_ns);
 }
 
 /*
@@ -250,7 +256,7 @@ static void sample_node_memory(struct account *a, struct slow_use *use, const st
 	}
 }
 
-static void sample_node(struct account *a, const struct tick *k)
+static void sample_node(struct account *a, struct tick *k)
 {
 	struct track *root = a->table.count ? &a->table.tracks[0] : NULL;
 	struct slow_use use = {0};
@@ -265,6 +271,23 @@ static void sample_node(struct account *a, const struct tick *k)
 		return;
 	account_machine_read(&a->counters, &a->machine, &use);
 	stats_add_slow(&a->node_stats, &use, k->slow_dt_ns);
+}
+
+static void sample_culprit(struct account *a, const struct tick *k)
+{
+	const struct culprit_tick tick = {
+		.dt_ns = k->dt_ns,
+		.slow_dt_ns = k->slow_dt_ns,
+		.slow = k->slow,
+		.node_used_ns = k->node_used_ns,
+	};
+
+	account_culprit_tick(&a->culprit, &a->table, k->topology, &tick);
+}
+
+size_t account_watched(const struct account *a, uint64_t ids[CULPRIT_WATCHED])
+{
+	return account_culprit_watched(&a->culprit, ids);
 }
 
 static struct removal_time removal_time(const struct account *a, int64_t mono_ns)
@@ -301,6 +324,7 @@ void account_tick(struct account *a, struct topology *t, const struct machine *m
 	if (a->started) {
 		sample_cgroups(a, &k);
 		sample_node(a, &k);
+		sample_culprit(a, &k);
 	} else {
 		set_baselines(a, &k);
 	}
@@ -370,6 +394,7 @@ static void fill_entries(const struct account *a, struct interval *interval)
 		e->fresh = w->fresh;
 		e->entity = entity_hold(w->entity);
 		e->limits = w->limits;
+		e->cause = account_culprit_of(&a->culprit, w);
 		stats_settle(&w->stats, a->machine.cpu_capacity_milli);
 		stats_pack(&w->stats, &e->usage);
 		n++;

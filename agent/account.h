@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+#include "agent/culprit.h"
 #include "agent/machine.h"
 #include "agent/sampler.h"
 #include "agent/topology.h"
@@ -34,6 +35,12 @@ void account_tick(struct account *a, struct topology *t, const struct machine *m
  */
 void account_remove(struct account *a, const struct removal *removals, size_t count,
 		    int64_t mono_ns);
+
+/*
+ * The v2 ids of the pods whose PSI of CPU every tick needs: their readings in the topology are to be
+ * renewed before each account_tick(). Returns their number.
+ */
+size_t account_watched(const struct account *a, uint64_t ids[CULPRIT_WATCHED]);
 
 /* The loop's part of an interval. */
 struct account_self {

@@ -361,6 +361,21 @@ void cgroupfs_close(struct cgroupfs *fs)
 	init_closed(fs);
 }
 
+bool cgroupfs_read(const struct cgroupfs *fs, int mount, const char *path, const char *file,
+		   char *text, size_t size)
+{
+	char *name = mem_printf("%s/%s", path + 1, file);
+	int fd = openat(fs->root_fd[mount], name, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+	bool whole = n > 0 && (size_t)n < size - 1;
+
+	text[whole ? n : 0] = '\0';
+	if (fd >= 0)
+		close(fd);
+	free(name);
+	return whole;
+}
+
 /* --- the walk -------------------------------------------------------------------------------- */
 
 struct walk {

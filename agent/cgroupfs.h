@@ -38,6 +38,12 @@ int cgroupfs_open(struct cgroupfs *fs, const char *root, const char *mountinfo,
 		  struct error *error);
 void cgroupfs_close(struct cgroupfs *fs);
 /*
+ * The text of a file of a cgroup, with a NUL. False, with "", if it is not readable or does not
+ * fit.
+ */
+bool cgroupfs_read(const struct cgroupfs *fs, int mount, const char *path, const char *file,
+		   char *text, size_t size);
+/*
  * Scans all hierarchies into the topology, from begin to commit. 0, or -errno of the first
  * unreadable root or of a lack of descriptors or memory; then the topology stays as it was. A
  * directory that vanishes meanwhile, or is unreadable, has no children.

@@ -6,10 +6,8 @@
  */
 #include "agent/cpusets.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "agent/cgroup_text.h"
 #include "shared/mem.h"
@@ -27,15 +25,9 @@ enum {
 
 static void read_list(const struct cgroupfs *fs, struct cgroup *c, const char *file)
 {
-	char text[TEXT_SIZE], *path = mem_printf("%s/%s", c->path + 1, file);
-	int fd = openat(fs->root_fd[fs->cpuset_from], path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	char text[TEXT_SIZE];
 
-	/* A longer list would be cut. */
-	text[n > 0 && n < TEXT_SIZE - 1 ? n : 0] = '\0';
-	if (fd >= 0)
-		close(fd);
-	free(path);
+	cgroupfs_read(fs, fs->cpuset_from, c->path, file, text, sizeof(text));
 	if (c->cpus && strcmp(c->cpus, text) == 0)
 		return;
 	free(c->cpus);

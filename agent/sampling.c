@@ -2,7 +2,8 @@
 /*
  * A tick:
  *
- *	[rescan] --> sampler pass --> cpusets, if the pass was slow --> account tick
+ *	[rescan] --> sampler pass --> cpusets, if the pass was slow --> pressure of pods that wait
+ *	--> account tick
  *
  * A rescan of the directories follows every sign of new or removed cgroups, and RESCAN_NS without a
  * sign. The schedule chooses the kind of pass. The governor sets the rate of ticks by their cost.
@@ -24,6 +25,7 @@
 #include <stdlib.h>
 
 #include "agent/account.h"
+#include "agent/cgroup_text.h"
 #include "agent/cgroupfs.h"
 #include "agent/cpusets.h"
 #include "agent/governor.h"
@@ -238,6 +240,25 @@ static void read_machine(struct sampling *s, int64_t mono_ns)
 		log_over(&s->machine_trouble, mono_ns, "the whole machine's use is read");
 }
 
+/* The kernel updates what a pass reads every two seconds; reading the file updates it at once. */
+static void read_waiting(struct sampling *s)
+{
+	uint64_t ids[CULPRIT_WATCHED];
+	size_t count = account_watched(s->account, ids);
+	char text[256];
+
+	for (size_t i = 0; i < count; i++) {
+		int at = topology_find(s->topology, HIERARCHY_UNIFIED, ids[i], 0);
+		struct cgroup *c = at < 0 ? NULL : topology_at(s->topology, (size_t)at);
+
+		if (!c || !cgroupfs_read(&s->fs, HIERARCHY_UNIFIED, c->path, "cpu.pressure", text,
+					 sizeof(text)))
+			continue;
+		cgroup_text_pressure(text, "some", &c->reading.psi_cpu_ns);
+		cgroup_text_pressure(text, "full", &c->reading.psi_cpu_full_ns);
+	}
+}
+
 /* *plain: a fast pass without a rescan. */
 static int sample(struct sampling *s, bool *plain, struct error *error)
 {
@@ -265,6 +286,7 @@ static int sample(struct sampling *s, bool *plain, struct error *error)
 		read_machine(s, now);
 		cpusets_read(&s->fs, s->topology, (uint64_t)(now / NS_PER_SEC));
 	}
+	read_waiting(s);
 	account_tick(s->account, s->topology, &s->machine, clock_mono_ns(), slow);
 	return 0;
 }

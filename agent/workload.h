@@ -17,6 +17,7 @@ struct workload {
 	struct kernel_limits limits;
 	bool fresh; /* entity or limits changed since the last publish */
 	bool gone; /* ended; exists until the next publish */
+	float waiting; /* share of the last seconds, less throttling (account_culprit.c) */
 	struct stats stats;
 };
 

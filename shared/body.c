@@ -150,6 +150,7 @@ static const struct message identity_message = MESSAGE(identity_rows);
 struct entry_in {
 	uint32_t ref;
 	bool has_identity;
+	struct contention_cause cause;
 	struct usage usage;
 	struct identity identity; /* otherwise undefined */
 };
@@ -160,6 +161,8 @@ static const struct message_field entry_rows[] = {
 	ROW(1, entry_in, "ref", ref, .kind = MESSAGE_U32),
 	ROW(2, entry_in, "usage", usage, .kind = MESSAGE_INSIDE, .inside = &usage_message),
 	[ENTRY_IDENTITY - 1] = {.name = "identity", .kind = MESSAGE_CALL, .take = take_identity},
+	ROW(40, entry_in, "cause_ref", cause.ref, .kind = MESSAGE_U32),
+	ROW(41, entry_in, "cause_share", cause.share, .kind = MESSAGE_FLOAT, WITHIN(0, 1)),
 };
 static const struct message entry_message = MESSAGE(entry_rows);
 
@@ -236,7 +239,7 @@ static void put_identity(struct buf *out, const struct entry *e)
 
 static void encode_entry(struct buf *out, const struct entry *e, bool identity)
 {
-	struct entry_in m = {.ref = e->ref, .usage = e->usage};
+	struct entry_in m = {.ref = e->ref, .cause = e->cause, .usage = e->usage};
 
 	message_encode(&entry_message, &m, out);
 	assert(e->entity || !identity);
@@ -479,6 +482,7 @@ static int take_entry(void *into, struct span bytes, struct error *reason)
 	/* Member by member, as most entries have no identity. */
 	m.ref = 0;
 	m.has_identity = false;
+	m.cause = (struct contention_cause){.ref = 0};
 	m.usage = (struct usage){.have = 0};
 
 	if (to->entry_count == BODY_ENTRIES_MAX) {
@@ -498,6 +502,7 @@ static int take_entry(void *into, struct span bytes, struct error *reason)
 		.fresh = m.has_identity,
 		.entity = m.has_identity ? make_entity(m.ref, &m.identity) : NULL,
 		.limits = m.has_identity ? m.identity.limits : KERNEL_LIMITS_UNKNOWN,
+		.cause = m.cause,
 		.usage = m.usage,
 	};
 	return 0;

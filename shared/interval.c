@@ -229,11 +229,12 @@ static void copy_entry(struct entry *into, const struct entry *from)
 		entity_hold(into->entity);
 }
 
-/* Merges the usage; identity and limits are those of the later side that has them. */
+/* Merges the usage; identity and limits are those of the later side that has them, the cause b's. */
 static void merge_entry(struct entry *into, const struct entry *a, const struct entry *b)
 {
 	copy_entry(into, b->entity ? b : a);
 	into->fresh = a->fresh || b->fresh;
+	into->cause = b->cause;
 	into->usage = a->usage;
 	usage_merge(&into->usage, &b->usage);
 }

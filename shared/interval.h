@@ -177,6 +177,14 @@ struct entity {
 	char name[]; /* cgroup path without the leading slash */
 };
 
+/* The likely cause of a pod's contention for CPU (agent/culprit.h). */
+struct contention_cause {
+	uint32_t ref; /* of an entry of the same run, or CAUSE_SYSTEM; 0: nobody is named */
+	float share; /* of the contention, 0..1 */
+};
+
+#define CAUSE_SYSTEM UINT32_MAX /* tasks in no pod */
+
 struct entry {
 	uint32_t ref;
 	/* entity or limits are new in this interval and are sent */
@@ -184,6 +192,7 @@ struct entry {
 	struct entity *entity; /* held; NULL in a decoded entry without identity */
 	/* LIMIT_UNKNOWN also in a decoded entry without limits */
 	struct kernel_limits limits;
+	struct contention_cause cause;
 	struct usage usage;
 };
 
@@ -265,7 +274,7 @@ void interval_reserve(struct interval *i, size_t entries);
 /*
  * One interval that covers both; a ends at or before b's start and has the smaller sequence.
  * Moments and histograms merge, counters add, gauges are weighted by time. The result has b's
- * sequence, end, last and newest values, a's start, a.merged + b.merged, and `fresh` if either has
+ * sequence, end, causes, last and newest values, a's start, a.merged + b.merged, and `fresh` if either has
  * it.
  */
 struct interval *interval_merge(const struct interval *a, const struct interval *b);
