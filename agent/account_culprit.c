@@ -6,6 +6,7 @@
  */
 #include "agent/account_culprit.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/cgroup_text.h"

@@ -90,6 +90,8 @@ static void make_entry(struct entry *e, uint32_t ref, uint32_t parent, uint64_t 
 		.pids = ref % 8 ? LIMIT_NONE : 4096,
 		.cpu_burst_ns = ref % 8 ? 0 : 20000000,
 	};
+	if (ref % 16 == 1)
+		e->cause = (struct contention_cause){ref == 1 ? CAUSE_SYSTEM : 1, 0.625F};
 	make_usage(&e->usage, &what, 400, 300e6);
 }
 

@@ -22,7 +22,7 @@ static_assert(sizeof(struct machine_stats) == 48 && sizeof(struct node_totals) =
 #define BESIDE_LATEST(type) (sizeof(struct type) - sizeof(struct latest_usage))
 static_assert(BESIDE_LATEST(container_stats) == 48 && BESIDE_LATEST(pod_usage) == 288,
 	      "compare the new member");
-static_assert(BESIDE_LATEST(pod_stats) == 336 && BESIDE_LATEST(node_stats) == 1784,
+static_assert(BESIDE_LATEST(pod_stats) == 344 && BESIDE_LATEST(node_stats) == 1784,
 	      "compare the new member");
 
 #define SAME(member)                                                                               \
@@ -174,6 +174,8 @@ static void same_pod(const struct node_stats *stats_a, const struct pod_stats *a
 	same_peaks(where, a->peaks, b->peaks);
 	SAME(kind);
 	SAME(qos);
+	SAME(cause.pod);
+	SAME(cause.share);
 	same_pod_stats(where, a->usage.cpu_milli, b->usage.cpu_milli);
 	same_pod_stats(where, a->usage.mem_bytes, b->usage.mem_bytes);
 	same_pod_stats(where, a->usage.working_set_bytes, b->usage.working_set_bytes);

@@ -66,7 +66,7 @@ static void write_bucket(struct jsonw *w, const struct window_bucket *b, bool of
 	for (int i = 0; i < USAGE_AVERAGED_COUNT; i++)
 		write_stats(w, &usage_latest[i], &set.averaged[i], of_pod && i > 0);
 	if (b->have & (PRESSURE_BITS | USAGE_THROTTLE | USAGE_OOM))
-		stats_json_do_contention(&io, &set);
+		stats_json_do_contention(&io, &set, NULL);
 	jsonw_object_close(w);
 }
 

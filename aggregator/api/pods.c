@@ -105,14 +105,30 @@ static void write_wishes(struct jsonw *w, const struct kube_pod *pod)
 	jsonw_key_text(w, "resize", resizes[pod->resize]);
 }
 
-static void write_use(struct jsonw *w, const struct answer *a, const struct node_stats *stats,
+/* By the names that the API has. */
+static void name_cause(const struct view_node *n, const struct pod_stats *use,
+		       struct stats_json_cause *out)
+{
+	for (size_t i = 0; i < n->pod_count && use->cause.share > 0; i++) {
+		const struct view_pod *p = &n->pods[i];
+
+		if (!p->use || (size_t)(p->use - n->stats->pods) != use->cause.pod)
+			continue;
+		out->namespace = view_pod_namespace(p);
+		out->name = view_pod_name(p);
+	}
+}
+
+static void write_use(struct jsonw *w, const struct answer *a, const struct view_node *n,
 		      const struct view_pod *p)
 {
+	const struct node_stats *stats = n->stats;
 	struct stats_json_pod use = stats_json_pod_of(stats, p->use);
 	struct json_io io;
 
 	json_io_write(&io, w, true);
 	use.has_peaks &= a->peaks;
+	name_cause(n, p->use, &use.cause);
 	stats_json_do_pod_use(&io, &use);
 	jsonw_key_array(w, "containers");
 	for (size_t i = 0; i < p->use->container_count; i++)
@@ -134,7 +150,7 @@ static void write_pod(struct jsonw *w, const struct answer *a, const struct list
 	if (p->use) {
 		usage_json_write_limits(w, p->use->limits);
 		view_json_write_mismatch(w, item->node, p);
-		write_use(w, a, item->node->stats, p);
+		write_use(w, a, item->node, p);
 	} else {
 		jsonw_key_object(w, "usage");
 		jsonw_object_close(w);

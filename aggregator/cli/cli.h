@@ -45,7 +45,7 @@ enum cli_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
  */
 struct cli_options {
 	bool help, version, no_headers, strict, all_namespaces, reverse;
-	bool all, explain, history, containers;
+	bool all, explain, history, containers, contention;
 	bool dry_run, yes; /* of act */
 	int64_t watch_ns; /* between two pictures; 0: one answer */
 	char *server, *namespace, *pod, *variant, *blend, *usage;

@@ -47,6 +47,9 @@ static const struct option_spec specs[] = {
 		 "Print a row for each container, by its name, or by the start of its id without "
 		 "the API: its newest use, the limits that the kernel enforces, and its waiting; "
 		 "-o json always has containers."),
+	CLI_FLAG("contention", 0, contention,
+		 "Show how long each pod waited for CPU, and the neighbour that it likely waited "
+		 "for, with the share of the waiting."),
 	CLI_SELECTOR("pods"),
 	{0},
 };
@@ -135,6 +138,16 @@ static void cell_status(const struct row *r, const struct column *c)
 	else
 		table_cell(r->table, is_running(r->item) ? PAINT_PLAIN : PAINT_WARN,
 			   document_text_or(r->item, c->at, "-"));
+}
+
+/* Of pods alone; null: nobody is named. */
+static void cell_cause(const struct row *r, const struct column *c)
+{
+	const char *namespace = document_text_or(r->item, "contention.cause.namespace", "");
+	const char *name = document_text_or(r->item, "contention.cause.name", "(system)");
+
+	row_add(r, PAINT_WARN, !isnan(row_number(r, c->at)), "%s%s%s", namespace,
+		namespace[0] ? "/" : "", name);
 }
 
 static void cell_p95(const struct row *r, const struct column *c)
@@ -245,6 +258,23 @@ static const struct column columns[] = {
 };
 /* clang-format on */
 
+/* clang-format off */
+static const struct column contention_columns[] = {
+	{"NAMESPACE", FORM_NAME, cell_namespace, .at = "namespace"},
+	{"NAME", FORM_NAME, cell_name, .at = "name"},
+	{"CONTAINER", FORM_NAME, cell_container, .at = "container"},
+	{"NODE", FORM_NAME, cell_text, .at = "node", .spare = 1},
+	{"STATUS", FORM_LEFT, cell_status, .at = "phase", .of_api = true},
+	{"CPU", FORM_RIGHT, cell_cpu, .at = USAGE_CPU},
+	{"THROTTLED", FORM_RIGHT, usage_cell_throttled, .at = NULL},
+	{"WAITING", FORM_RIGHT, cell_share, .at = "contention.cpu"},
+	{"LIKELY-CAUSE", FORM_NAME, cell_cause, .at = "contention.cause.share"},
+	{"SHARE", FORM_RIGHT, cell_share, .at = "contention.cause.share"},
+	{"AGE", FORM_LEFT, usage_cell_age, .at = NULL},
+	{0},
+};
+/* clang-format on */
+
 static bool is_shown(const struct usage_table *p, const struct column *c, size_t index)
 {
 	static const char *const running[] = {"Running", "-", NULL};
@@ -307,6 +337,9 @@ static const struct csv_field fields[] = {
 	{"container_id", "id"},
 	{"container_cgroup", "cgroup"},
 	{"resize", "resize"},
+	{"likely_cause_namespace", "contention.cause.namespace"},
+	{"likely_cause", "contention.cause.name"},
+	{"likely_cause_share", "contention.cause.share"},
 	{0},
 };
 
@@ -417,6 +450,15 @@ const struct usage_kind pods_kind = {
 	.judge_none = judge_none,
 };
 
+static const struct usage_kind contention_kind = {
+	.what = "pod",
+	.columns = contention_columns,
+	.fields = fields,
+	.item = add_pod,
+	.is_shown = is_shown,
+	.judge_none = judge_none,
+};
+
 static int run(struct cli *cli)
 {
 	const struct cli_options *o = cli->options;
@@ -429,7 +471,7 @@ static int run(struct cli *cli)
 	client_add_parameter(&path, "node", o->node);
 	if (o->sort == BY_P95)
 		client_add_parameter(&path, "peaks", "true");
-	return usage_table_run(&pods_kind, cli, &path);
+	return usage_table_run(o->contention ? &contention_kind : &pods_kind, cli, &path);
 }
 
 const struct command command_pods = {
@@ -446,9 +488,11 @@ const struct command command_pods = {
 		     {"evenkeel pods -n shop --sort-by throttled",
 		      "Pods of a namespace that their CPU limit slows down."},
 		     {"evenkeel pods -n shop --containers -o csv > shop.csv",
-		      "Each container of a namespace, as data."}},
+		      "Each container of a namespace, as data."},
+		     {"evenkeel pods -A --contention --sort-by waiting",
+		      "Pods that wait for CPU, and whom they likely wait for."}},
 	.terms = {"SIGMA", "RESIZE", "THROTTLED", "OOM", "WORKSET", "CPU-KERNEL", "BURST", "HIGH",
-		  "WAITING", "STALLED", "late", "expired"},
+		  "WAITING", "LIKELY-CAUSE", "STALLED", "late", "expired"},
 	.specs = specs,
 	.lists = true,
 	.run = run,

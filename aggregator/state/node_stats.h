@@ -84,6 +84,12 @@ struct container_stats {
 	bool throttle_known;
 };
 
+/* The likely cause of a pod's contention for CPU (agent/culprit.h). */
+struct pod_cause {
+	float share; /* of the contention, 0..1; 0: nobody is named */
+	uint32_t pod; /* its place among the node's pods, or CAUSE_SYSTEM */
+};
+
 struct pod_stats {
 	const char *name; /* the API's, else the cgroup's path */
 	const char *uid; /* "" where there is none */
@@ -92,6 +98,7 @@ struct pod_stats {
 	const struct pod_peaks *peaks; /* in the stats'; NULL: no complete bucket yet */
 	uint32_t container_count;
 	uint8_t kind, qos; /* enum entity_kind, enum qos_class */
+	struct pod_cause cause;
 	struct pod_usage usage; /* see node_stats_pod_usage() */
 };
 

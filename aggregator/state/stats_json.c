@@ -158,7 +158,7 @@ void stats_json_do_node_use(struct json_io *io, struct node_stats *p)
 {
 	do_machine(io, &p->machine);
 	stats_json_do_usage(io, &p->usage.latest, p->usage.windows, p->end_ns);
-	stats_json_do_contention(io, p->usage.windows);
+	stats_json_do_contention(io, p->usage.windows, NULL);
 }
 
 void stats_json_do_node(struct json_io *io, struct node_stats *p)
@@ -250,7 +250,7 @@ void stats_json_do_pod_use(struct json_io *io, struct stats_json_pod *p)
 
 	io->single = true;
 	stats_json_do_usage(io, &p->usage.latest, p->usage.windows, p->end_ns);
-	stats_json_do_contention(io, p->usage.windows);
+	stats_json_do_contention(io, p->usage.windows, &p->cause);
 	io->single = false;
 	p->has_peaks = json_io_enter(io, "hourlyPeaks", p->has_peaks, &level);
 	if (p->has_peaks) {
@@ -321,6 +321,9 @@ struct stats_json_pod stats_json_pod_of(const struct node_stats *p, const struct
 	struct stats_json_pod copy = {.node = p->name, .end_ns = p->end_ns, .pod = *pod};
 
 	copy.limits = *pod->limits;
+	copy.cause.share = pod->cause.share;
+	if (pod->cause.pod < p->pod_count)
+		copy.cause.name = p->pods[pod->cause.pod].name;
 	copy.has_peaks = pod->peaks != NULL;
 	if (pod->peaks)
 		copy.peaks = *pod->peaks;

@@ -12,14 +12,22 @@
 
 #define SECOND_NS 1000000000LL
 
+/* The likely cause of a pod's contention. */
+struct stats_json_cause {
+	float share; /* 0: none is named */
+	/* In answers as the API has them, else NULL and the cgroup's path. NULL: tasks in no pod. */
+	const char *namespace, *name;
+};
+
 /* A pod between JSON and its stats. */
 struct stats_json_pod {
 	const char *node;
 	int64_t end_ns; /* of the node's stats; 0: never heard */
-	struct pod_stats pod; /* without limits, containers, peaks and usage, which are: */
+	struct pod_stats pod; /* without limits, containers, peaks, cause and usage, which are: */
 	struct kernel_limits limits;
 	struct pod_peaks peaks;
 	bool has_peaks;
+	struct stats_json_cause cause;
 	struct usage_summary usage;
 };
 
@@ -43,8 +51,11 @@ void stats_json_do_usage(struct json_io *io, struct latest_usage *latest,
 			 struct window_set *windows, int64_t end_ns);
 /* "recent":{..} */
 void stats_json_do_recent(struct json_io *io, struct window_recent *r);
-/* "contention":{..}; an answer always has it, of the first window alone. */
-void stats_json_do_contention(struct json_io *io, struct window_set *windows);
+/*
+ * "contention":{..}; an answer always has it, of the first window alone. cause NULL: not of a pod.
+ */
+void stats_json_do_contention(struct json_io *io, struct window_set *windows,
+			      struct stats_json_cause *cause);
 /* "contention":{..} of a container, in the newest interval. */
 void stats_json_do_pressure(struct json_io *io, struct container_stats *c);
 

@@ -9,6 +9,7 @@
 
 #include "aggregator/state/stats_json.h"
 #include "aggregator/state/stats_json_parts.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 /* A pod that was read, packed, with all that its pointers lead to. */
@@ -19,6 +20,7 @@ struct kept_pod {
 	struct pod_stats pod;
 	struct kernel_limits limits;
 	struct pod_peaks *peaks; /* NULL: none */
+	char *cause; /* the name of pod.cause; NULL: tasks in no pod */
 	struct kernel_limits *container_limits;
 };
 
@@ -49,6 +51,7 @@ static void free_pod(struct kept_pod *p)
 	free(p->peaks);
 	free((char *)p->pod.name);
 	free((char *)p->pod.uid);
+	free(p->cause);
 	free(p->node);
 }
 
@@ -152,6 +155,8 @@ static void keep_pod(struct kept_pod *kept, const struct stats_json_pod *p)
 	kept->pod.uid = mem_strdup(p->pod.uid ? p->pod.uid : "");
 	kept->end_ns = p->end_ns;
 	kept->limits = p->limits;
+	kept->pod.cause.share = p->cause.share;
+	kept->cause = p->cause.name ? mem_strdup(p->cause.name) : NULL;
 	if (p->has_peaks) {
 		kept->peaks = mem_alloc(sizeof(*kept->peaks));
 		*kept->peaks = p->peaks;
@@ -251,6 +256,18 @@ static struct node_peaks *gather_peaks(const struct kept_pod *kept, struct pod_s
 	return peaks;
 }
 
+/* Names are sorted. A pod that is not there is named by nobody. */
+static struct pod_cause find_cause(const struct kept_pod *p, const struct pod_stats *pods,
+				   size_t count)
+{
+	struct pod_cause cause = {p->pod.cause.share, CAUSE_SYSTEM};
+	bool found = true;
+
+	if (p->cause)
+		cause.pod = (uint32_t)array_find_name(pods, count, sizeof(*pods), p->cause, &found);
+	return found ? cause : (struct pod_cause){0, 0};
+}
+
 static struct node_stats *make_stats(struct node_stats *from, const struct kept_pod *kept,
 				     size_t count)
 {
@@ -261,6 +278,8 @@ static struct node_stats *make_stats(struct node_stats *from, const struct kept_
 		pods[i] = kept[i].pod;
 		pods[i].limits = &kept[i].limits;
 	}
+	for (size_t i = 0; i < count; i++)
+		pods[i].cause = find_cause(&kept[i], pods, count);
 	from->peaks = gather_peaks(kept, pods, count);
 	from->pods = pods;
 	from->pod_count = count;

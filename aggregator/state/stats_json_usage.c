@@ -164,7 +164,25 @@ static void do_counts(struct json_io *io, struct window_counts *c)
 		json_io_double(io, "seconds", &c->seconds, SECONDS_DECIMALS);
 }
 
-void stats_json_do_contention(struct json_io *io, struct window_set *windows)
+/* An answer says null for none. */
+static void do_cause(struct json_io *io, struct stats_json_cause *c)
+{
+	struct json_io_level level;
+
+	if (io->answer && !(c->share > 0))
+		jsonw_key_null(io->out, "cause");
+	else if (json_io_enter(io, "cause", c->share > 0, &level)) {
+		if (json_io_has(io, "namespace", c->namespace))
+			json_io_text(io, "namespace", &c->namespace, NODE_NAME_MAX);
+		if (json_io_has(io, "name", c->name))
+			json_io_text(io, "name", &c->name, ENTITY_NAME_MAX);
+		json_io_float(io, "share", &c->share, SHARE_DECIMALS);
+		json_io_leave(io, &level);
+	}
+}
+
+void stats_json_do_contention(struct json_io *io, struct window_set *windows,
+			      struct stats_json_cause *cause)
 {
 	struct json_io_level level, inner, window;
 
@@ -174,6 +192,8 @@ void stats_json_do_contention(struct json_io *io, struct window_set *windows)
 	if (!json_io_enter(io, "contention", io->answer || are_counted(windows, WINDOW_5M), &level))
 		return;
 	do_counts(io, &windows[WINDOW_5M].counts);
+	if (cause)
+		do_cause(io, cause);
 	if (!io->answer && json_io_enter(io, "windows", are_counted(windows, WINDOW_10M), &inner)) {
 		for (int w = WINDOW_10M; w < WINDOWS; w++)
 			if (json_io_enter(io, window_name[w], windows[w].counts.seconds > 0,

@@ -214,8 +214,10 @@ static bool apply_entry(struct usage_node *n, struct usage_ref *r, const struct 
 	n->uses[r->use] = e->usage;
 	if (e->entity)
 		news = apply_identity(n, r, e);
-	if (r->pod)
+	if (r->pod) {
+		r->pod->cause = e->cause;
 		add_to_pod(n, r->pod, &e->usage, interval);
+	}
 	return news;
 }
 

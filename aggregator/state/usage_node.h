@@ -39,6 +39,7 @@ struct usage_pod {
 	struct pod_windows *windows; /* owned */
 	int64_t seen_ns; /* latest end of an interval it was in */
 	struct pod_hours hours;
+	struct contention_cause cause; /* as the newest interval told */
 	bool current; /* in the newest interval */
 	bool by_uid;
 	char key[]; /* pod UID, else the name */

@@ -151,6 +151,16 @@ static void hold_container(struct container_stats *c, const struct usage_node *n
 				 n->head.end_ns - n->old_stats->end_ns);
 }
 
+static struct pod_cause read_cause(const struct usage_node *n, const struct contention_cause *c)
+{
+	const struct usage_ref *r = c->ref ? usage_node_find_ref(n, c->ref) : NULL;
+
+	if (c->ref == CAUSE_SYSTEM)
+		return (struct pod_cause){c->share, CAUSE_SYSTEM};
+	return r && r->current && r->pod ? (struct pod_cause){c->share, r->place}
+					 : (struct pod_cause){0, 0};
+}
+
 /* One pod out of the references [first, first + count), all of one name, oldest first. */
 static void fill_pod(struct pod_stats *p, const struct usage_node *n,
 		     struct usage_ref *const *first, size_t count)
@@ -166,6 +176,7 @@ static void fill_pod(struct pod_stats *p, const struct usage_node *n,
 	p->kind = newest->kind;
 	p->qos = newest->qos;
 	p->limits = newest->limits;
+	p->cause = read_cause(n, &newest->pod->cause);
 	p->peaks = pod_hours_peaks(&newest->pod->hours, n->peaks);
 	p->container_count = 0;
 	p->containers = NULL;

@@ -54,6 +54,7 @@ static void check(const struct interval *i)
 		after = e->ref;
 		check_usage(&e->usage);
 		check_limits(&e->limits);
+		assert(e->cause.share >= 0 && e->cause.share <= 1);
 		assert(e->fresh == (e->entity != NULL));
 		assert(e->entity || !i->full);
 		if (e->entity)
@@ -104,6 +105,7 @@ static void check_same_entry(const struct entry *a, const struct entry *b)
 {
 	assert(a->ref == b->ref && a->fresh == b->fresh);
 	assert(!memcmp(&a->limits, &b->limits, sizeof(a->limits)));
+	assert(!memcmp(&a->cause, &b->cause, sizeof(a->cause)));
 	check_same_usage(&a->usage, &b->usage);
 	assert(!a->entity == !b->entity);
 	if (!a->entity)

@@ -59,7 +59,8 @@ static void test_least_known(void **state)
 		"\"latest\":{\"value\":50,\"end\":\"2026-01-31T11:59:59Z\"},\"windows\":{}}},"
 		"\"contention\":{\"cpu\":null,\"memory\":null,\"cpuStalledRatio\":null,"
 		"\"memoryStalledRatio\":null,\"throttledRatio\":null,"
-		"\"throttledSeconds\":null,\"oomKills\":null},\"containers\":[]}";
+		"\"throttledSeconds\":null,\"oomKills\":null,\"cause\":null},"
+		"\"containers\":[]}";
 	char *text;
 
 	(void)state;
@@ -116,6 +117,36 @@ static void test_peaks(void **state)
 	assert_string_equal(http_fixture_error_field(&f), "peaks");
 }
 
+/* Without an API by the cgroup; without a name: tasks in no pod. */
+static void test_cause(void **state)
+{
+	static const char *const want[] = {
+		"{\"namespace\":\"\",\"name\":\"b\",\"share\":0.75}",
+		"{\"share\":0.5}",
+		"null",
+	};
+	struct node_stats stats = view_fixture_node("n", VIEW_FIXTURE_NOW_NS, 900, 1000, 10);
+	const struct pod_stats pods[3] = {
+		{.name = "a", .cause = {0.75F, 1}},
+		{.name = "b", .cause = {0.5F, CAUSE_SYSTEM}},
+		{.name = "c"},
+	};
+
+	(void)state;
+	stats.pods = pods;
+	stats.pod_count = 3;
+	view_slot_publish(f.ctx.views, view_fixture_of(&stats, 1));
+	assert_int_equal(api_fixture_get(&f, "/v1/pods?sort=name"), 200);
+	for (int i = 0; i < 3; i++) {
+		char path[64], *text;
+
+		snprintf(path, sizeof(path), "items.%d.contention.cause", i);
+		text = cJSON_PrintUnformatted(api_fixture_at(f.json, path));
+		assert_string_equal(text, want[i]);
+		free(text);
+	}
+}
+
 static void test_most_known(void **state)
 {
 	const cJSON *pod, *window;
@@ -147,7 +178,7 @@ static void test_most_known(void **state)
 	text = cJSON_PrintUnformatted(api_fixture_at(pod, "contention"));
 	assert_string_equal(text, "{\"cpu\":0.125,\"memory\":null,\"cpuStalledRatio\":0.03125,"
 				  "\"memoryStalledRatio\":0.0625,\"throttledRatio\":0.03125,"
-				  "\"throttledSeconds\":1.5,\"oomKills\":1}");
+				  "\"throttledSeconds\":1.5,\"oomKills\":1,\"cause\":null}");
 	free(text);
 	text = cJSON_PrintUnformatted(api_fixture_at(pod, "containers"));
 	assert_string_equal(

@@ -49,6 +49,7 @@ static void expect_same_entry(const struct entry *a, const struct entry *b, bool
 {
 	assert_int_equal(a->ref, b->ref);
 	assert_memory_equal(&a->usage, &b->usage, sizeof(a->usage));
+	assert_memory_equal(&a->cause, &b->cause, sizeof(a->cause));
 	if (!identity) {
 		assert_null(b->entity);
 		assert_false(b->fresh);

@@ -203,6 +203,7 @@ static struct interval *make_interval(uint64_t sequence, const uint32_t *refs)
 		i->entries[n].entity = entity_new(refs[n], ENTITY_UNIT, "x");
 		i->entries[n].limits = (struct kernel_limits){.cpu_milli = (int64_t)sequence * 100,
 							      .mem_bytes = LIMIT_NONE};
+		i->entries[n].cause = (struct contention_cause){(uint32_t)sequence, 0.5F};
 		i->entries[n].usage = make_usage(all, refs[n] * 10., 5, 100);
 	}
 	i->node.usage = make_usage(all, 1000, 5, 1e9f);
@@ -240,6 +241,8 @@ static void test_interval_merge(void **state)
 	assert_int_equal(m->entries[0].entity->users, 2);
 	assert_int_equal(m->entries[0].limits.cpu_milli, 400);
 	assert_int_equal(m->entries[1].limits.cpu_milli, 500);
+	assert_int_equal(m->entries[0].cause.ref, 4);
+	assert_int_equal(m->entries[1].cause.ref, 5);
 	assert_true(m->entries[1].fresh && m->entries[3].fresh);
 	assert_false(m->entries[0].fresh || m->entries[2].fresh || m->entries[4].fresh);
 	assert_near(m->entries[1].usage.seconds, 10);

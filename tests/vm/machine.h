@@ -10,10 +10,7 @@
 
 #include "agent/cgroupfs.h"
 
-/*
- * One of tests/vm/boot's, with which a test may do as it likes: its kernel's command line says so.
- */
-static inline bool in_virtual_machine(void)
+static inline bool is_kernel_told(const char *word)
 {
 	char text[4096] = "";
 	int fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
@@ -21,7 +18,21 @@ static inline bool in_virtual_machine(void)
 
 	if (fd >= 0)
 		close(fd);
-	return n > 0 && strstr(text, "evenkeel.vm");
+	return n > 0 && strstr(text, word);
+}
+
+/*
+ * One of tests/vm/boot's, with which a test may do as it likes: its kernel's command line says so.
+ */
+static inline bool in_virtual_machine(void)
+{
+	return is_kernel_told("evenkeel.vm");
+}
+
+/* One of those whose time follows from the instructions executed (tests/vm/boot -i). */
+static inline bool is_time_counted(void)
+{
+	return is_kernel_told("evenkeel.counted");
 }
 
 /* Whether the v2 tree has the controllers, as on the machines these tests are written for. */
