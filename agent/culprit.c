@@ -21,14 +21,18 @@
  * The relief of j is the least of these over all rivals k that have a large relief, too. A neighbour
  * in step with the guilty one is exonerated by ticks in which only one of them is present. Each mean
  * includes the equivalent of PRIOR_SAMPLES ticks with the value that the level of use suggests. It
- * decides alone for a neighbour that is never absent, such as a constant hog: without j its CPU time
- * goes to those that wait, so
+ * decides alone for a neighbour that is never absent, such as a constant hog. Without j its CPU time
+ * goes to the pod and to those that want more than they get,
  *
- *	level(j) = use of j / waiting of the pod and of all neighbours but j, at most 1
+ *	want(k)	= waiting of k * (active share of k)^4
+ *	level(j)	= min(1, use of j / want of the pod)
+ *			  / (1 + sum over other k of want(k) * min(1, use of k / use of j))
  *
- * Of two hogs neither has a large level, since the other would take what one leaves. Weights of the
- * CPU controller need no reading: who has more than the fair share is who takes what is left. No
- * relief is larger than the use of j in relation to the waiting.
+ * since a pod that sleeps at times has done its work and takes no more, and a pod with a small
+ * weight takes little. Of two equal hogs neither has a large level, since one takes what the other
+ * leaves.  No relief
+ * is larger than the use of j in relation to the waiting. Weights of the CPU
+ * controller need no reading: a pod within its fair share has no use that others wait for.
  *
  * The share of j is its relief times full / some. Nobody is named if the pod waits less than
  * LEAST_WAITING of the time, if throttling explains half of its pressure or more, if there are few
@@ -294,17 +298,29 @@ static double mean_y(const struct means *m)
 	return m->active > 0 ? m->held_up / m->active : 0;
 }
 
+/* The share of the time in which a pod would take more CPU than it gets. */
+static double unmet(double waiting, double use)
+{
+	return waiting * pow(fmin(waiting + use, 1), 4);
+}
+
 static void set_levels(struct estimate *e, const struct culprit *c, int slot)
 {
 	const struct culprit_sums *s = e->sums;
-	double waiting = s->waiting / s->seconds;
+	double want[CULPRIT_USERS] = {0}, use[CULPRIT_USERS];
 
-	for (int k = 0; k < CULPRIT_PODS; k++)
-		waiting += k == slot ? 0 : (double)c->pods[k].waiting;
+	for (int k = 0; k < CULPRIT_USERS; k++) {
+		use[k] = s->use[k] / s->all.active;
+		if (k < CULPRIT_PODS)
+			want[k] = unmet((double)c->pods[k].waiting, use[k]);
+	}
+	want[slot] = unmet(s->waiting / s->seconds, use[slot]);
 	for (int j = 0; j < CULPRIT_USERS; j++) {
-		double others = waiting - (j < CULPRIT_PODS ? (double)c->pods[j].waiting : 0);
+		double rivals = 0;
 
-		e->level[j] = fmin(s->use[j] / s->all.active / others, 1);
+		for (int k = 0; k < CULPRIT_USERS && use[j] > 0; k++)
+			rivals += k == j || k == slot ? 0 : want[k] * fmin(use[k] / use[j], 1);
+		e->level[j] = (use[j] < want[slot] ? use[j] / want[slot] : 1) / (1 + rivals);
 	}
 }
 
