@@ -13,7 +13,8 @@
  * The regressors are the presence of the neighbours, not their use: on busy CPUs use is no demand.
  * A neighbour that wakes takes its CPU time from those that want most, so the use of the guilty one
  * falls when the waiting grows, and a linear fit names the innocent. A neighbour is absent in a tick
- * with at most ABSENT of its typical use (the mean of its use, by use). On presence, regression is a comparison of means:
+ * with at most ABSENT of its typical demand (the mean weighted by itself); demand is its use and,
+ * where it is watched, its waiting. On presence, regression is a comparison of means:
  *
  *	relief(j)	= 1 - mean y without j / mean y
  *	relief(j | k)	= 1 - mean y with k, without j / mean y with k
@@ -30,9 +31,8 @@
  *
  * since a pod that sleeps at times has done its work and takes no more, and a pod with a small
  * weight takes little. Of two equal hogs neither has a large level, since one takes what the other
- * leaves.  No relief
- * is larger than the use of j in relation to the waiting. Weights of the CPU
- * controller need no reading: a pod within its fair share has no use that others wait for.
+ * leaves. No relief is larger than the use of j in relation to the waiting. Weights of the CPU
+ * controller are not read: they show in what a pod uses while others wait.
  *
  * The share of j is its relief times full / some. Nobody is named if the pod waits less than
  * LEAST_WAITING of the time, if throttling explains half of its pressure or more, if there are few

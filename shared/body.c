@@ -241,10 +241,11 @@ static void encode_entry(struct buf *out, const struct entry *e, bool identity)
 {
 	struct entry_in m = {.ref = e->ref, .cause = e->cause, .usage = e->usage};
 
-	message_encode(&entry_message, &m, out);
+	message_encode_some(&entry_message, 1, ENTRY_IDENTITY, &m, out);
 	assert(e->entity || !identity);
 	if (identity)
 		put_identity(out, e);
+	message_encode_some(&entry_message, ENTRY_IDENTITY + 1, entry_message.count, &m, out);
 }
 
 static void thin_out(struct sparse *to, const struct histogram *h)

@@ -305,7 +305,13 @@ static uint64_t number_of(enum message_kind kind, const void *member)
 
 void message_encode(const struct message *m, const void *from, struct buf *out)
 {
-	for (unsigned int i = 0; i < m->count; i++) {
+	message_encode_some(m, 1, (unsigned int)m->count, from, out);
+}
+
+void message_encode_some(const struct message *m, unsigned int first, unsigned int last,
+			 const void *from, struct buf *out)
+{
+	for (unsigned int i = first - 1; i < last; i++) {
 		const struct message_field *f = &m->fields[i];
 		const void *member = (const char *)from + f->offset;
 

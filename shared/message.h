@@ -76,6 +76,9 @@ struct message {
 int message_decode(const struct message *m, struct span bytes, void *into, struct error *error);
 /* Appends all fields but those of MESSAGE_CALL. */
 void message_encode(const struct message *m, const void *from, struct buf *out);
+/* The same of the fields with the numbers first..last, which the table has. */
+void message_encode_some(const struct message *m, unsigned int first, unsigned int last,
+			 const void *from, struct buf *out);
 
 /*
  * Around the content of a message field; close takes the result of open. Content of another length

@@ -450,7 +450,7 @@ const struct usage_kind pods_kind = {
 	.judge_none = judge_none,
 };
 
-static const struct usage_kind contention_kind = {
+const struct usage_kind pods_contention_kind = {
 	.what = "pod",
 	.columns = contention_columns,
 	.fields = fields,
@@ -471,7 +471,7 @@ static int run(struct cli *cli)
 	client_add_parameter(&path, "node", o->node);
 	if (o->sort == BY_P95)
 		client_add_parameter(&path, "peaks", "true");
-	return usage_table_run(o->contention ? &contention_kind : &pods_kind, cli, &path);
+	return usage_table_run(o->contention ? &pods_contention_kind : &pods_kind, cli, &path);
 }
 
 const struct command command_pods = {

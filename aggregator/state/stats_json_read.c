@@ -265,7 +265,7 @@ static struct pod_cause find_cause(const struct kept_pod *p, const struct pod_st
 
 	if (p->cause)
 		cause.pod = (uint32_t)array_find_name(pods, count, sizeof(*pods), p->cause, &found);
-	return found ? cause : (struct pod_cause){0, 0};
+	return found && cause.share > 0 ? cause : (struct pod_cause){0, 0};
 }
 
 static struct node_stats *make_stats(struct node_stats *from, const struct kept_pod *kept,

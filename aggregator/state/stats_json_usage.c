@@ -177,6 +177,8 @@ static void do_cause(struct json_io *io, struct stats_json_cause *c)
 		if (json_io_has(io, "name", c->name))
 			json_io_text(io, "name", &c->name, ENTITY_NAME_MAX);
 		json_io_float(io, "share", &c->share, SHARE_DECIMALS);
+		if (c->share < 0 || c->share > 1)
+			json_io_fail(io, "share", "must be from 0 to 1");
 		json_io_leave(io, &level);
 	}
 }

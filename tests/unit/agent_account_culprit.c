@@ -89,11 +89,8 @@ static void test_the_hog_is_named(void **state)
 
 static void test_throttling_names_nobody(void **state)
 {
-	const struct second s = {.hog_ms = 300,
-				 .other_ms = 100,
-				 .waits_ms = 60,
-				 .full_ms = 55,
-				 .throttled_ms = 200};
+	const struct second s = {
+		.hog_ms = 300, .other_ms = 100, .waits_ms = 60, .full_ms = 55, .throttled_ms = 200};
 	struct world *w = *state;
 
 	begin(w);

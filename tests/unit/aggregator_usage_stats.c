@@ -250,12 +250,40 @@ static void containers_are_found_behind_two_lives(void **state)
 	usage_node_free(n);
 }
 
+/* The cause is a place in the stats, which follow names, not references. */
+static void causes_are_places(void **state)
+{
+	struct usage_node *n = usage_node_new("n", T0);
+	struct stats_scratch scratch = {0};
+	struct interval *i = story_interval(1, 0, 5, 4);
+	const struct pod_stats *pods;
+
+	(void)state;
+	story_name(&i->entries[0], ENTITY_POD, "c");
+	story_name(&i->entries[1], ENTITY_POD, "b");
+	story_name(&i->entries[2], ENTITY_POD, "a");
+	story_name(&i->entries[3], ENTITY_POD, "d");
+	i->entries[0].cause = (struct contention_cause){2, 0.75F};
+	i->entries[1].cause = (struct contention_cause){CAUSE_SYSTEM, 0.5F};
+	i->entries[3].cause = (struct contention_cause){99, 0.5F};
+	usage_node_apply(n, story_run('a'), i, 1, PODS_MAX);
+	interval_free(i);
+	n->stats = usage_node_stats(n, &scratch);
+	pods = n->stats->pods;
+	assert_true(pods[2].cause.share == 0.75F && pods[2].cause.pod == 1);
+	assert_true(pods[1].cause.share == 0.5F && pods[1].cause.pod == CAUSE_SYSTEM);
+	assert_true(pods[0].cause.share == 0 && pods[3].cause.share == 0);
+	stats_scratch_free_members(&scratch);
+	usage_node_free(n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stats_do_not_depend_on_those_before),
 		cmocka_unit_test(containers_are_found_behind_two_lives),
 		cmocka_unit_test(an_empty_run_empties_the_stats),
+		cmocka_unit_test(causes_are_places),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

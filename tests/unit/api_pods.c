@@ -279,6 +279,7 @@ int main(void)
 		TEST(test_least_known),
 		TEST(test_most_known),
 		TEST(test_peaks),
+		TEST(test_cause),
 		TEST(test_machines_own_workloads),
 		TEST(test_paging_over_equal_names),
 		TEST(test_refusals),

@@ -117,6 +117,30 @@ static void check(const struct cli_fixture *f, int code, const char *text, const
 	cli_fixture_check(f, &pods_kind, code, text, reason);
 }
 
+static void shows_likely_causes(void **state)
+{
+	static const char held_up[] =
+		POD("shop", "a", "Pod", NOW,
+		    ",\"contention\":{\"cpu\":0.21,\"throttledRatio\":0,\"cause\":{\"namespace\":"
+		    "\"batch\",\"name\":\"hog\",\"share\":0.875}}");
+	static const char by_system[] = POD("shop", "b", "Pod", NOW,
+					    ",\"contention\":{\"cpu\":0.1,\"throttledRatio\":0,"
+					    "\"cause\":{\"share\":0.5}}");
+	static const char by_nobody[] = POD("shop", "c", "Pod", NOW,
+					    ",\"contention\":{\"cpu\":0.1,\"throttledRatio\":0.9,"
+					    "\"cause\":null}");
+	struct cli_fixture g = {.items = {held_up, by_system, by_nobody}};
+	(void)state;
+
+	cli_fixture_check(
+		&g, &pods_contention_kind, CLI_OK,
+		"NAMESPACE  NAME  NODE       CPU  THROTTLED  WAITING  LIKELY-CAUSE  SHARE\n"
+		"shop       a     worker-1  120m         0%      21%  batch/hog       88%\n"
+		"shop       b     worker-1  120m         0%      10%  (system)        50%\n"
+		"shop       c     worker-1  120m        90%      10%  -                 -\n",
+		"");
+}
+
 static void leaves_namespaces_out_where_there_are_none(void **state)
 {
 	struct cli_fixture g = {.items = {slice, idle}};
@@ -484,6 +508,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(leaves_namespaces_out_where_there_are_none),
+		cmocka_unit_test(shows_likely_causes),
 		cmocka_unit_test(shows_namespaces_and_limits),
 		cmocka_unit_test(marks_slices_when_asked_for),
 		cmocka_unit_test(containers_have_rows_of_their_own),

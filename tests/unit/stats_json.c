@@ -175,6 +175,9 @@ static void test_stats_as_measured(void **state)
 static void test_extremes(void **state)
 {
 	struct node_stats p = view_fixture_node("x", VIEW_FIXTURE_NOW_NS + 1, 900, 1, 1);
+	struct pod_stats waiting[] = {{.name = "a", .cause = {0.75F, 2}},
+				      {.name = "b", .cause = {0.5F, CAUSE_SYSTEM}},
+				      {.name = "c"}};
 	struct view *v;
 
 	(void)state;
@@ -193,6 +196,14 @@ static void test_extremes(void **state)
 	p.usage.windows[0].cpu_milli.max = 1.7976931348623157e308;
 	p.usage.windows[0].mem_bytes.stddev = -0.0;
 	p.usage.windows[1].mem_bytes.min = NAN;
+	v = view_fixture_of(&p, 1);
+	check_round_trip(v);
+	view_drop(v);
+	p = view_fixture_node("x", VIEW_FIXTURE_NOW_NS, 900, 1, 1);
+	for (int i = 0; i < 3; i++)
+		waiting[i].usage.counts.seconds = 1;
+	p.pods = waiting;
+	p.pod_count = 3;
 	v = view_fixture_of(&p, 1);
 	check_round_trip(v);
 	view_drop(v);

@@ -30,7 +30,7 @@
 #include "tests/cgroup_fixture.h"
 #include "tests/vm/machine.h"
 
-enum { RATE_HZ = 10, SECONDS = 9, PODS_MAX = 4, TASKS_MAX = 16, RUNS = 2 };
+enum { RATE_HZ = 10, SECONDS = 7, PODS_MAX = 4, TASKS_MAX = 16, RUNS = 2 };
 
 #define TICK_NS (NS_PER_SEC / RATE_HZ)
 
@@ -56,9 +56,9 @@ static const struct scene scenes[] = {
 	 1,
 	 95,
 	 {{.tasks = 1, .work = 8, .sleep = 18},
-	  {.tasks = 3, .on = 300, .off = 450, .in_step = 1},
-	  {.tasks = 1, .work = 4, .sleep = 30, .on = 300, .off = 450, .in_step = 1},
-	  {.tasks = 1, .work = 5, .sleep = 15, .on = 300, .off = 450}}},
+	  {.tasks = 3, .on = 400, .off = 400, .in_step = 1},
+	  {.tasks = 1, .work = 4, .sleep = 30, .on = 400, .off = 400, .in_step = 1},
+	  {.tasks = 1, .work = 3, .sleep = 15, .on = 300, .off = 450}}},
 	{"constant hog",
 	 1,
 	 95,
@@ -362,13 +362,13 @@ static int teardown(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_prestate(test_scene, (void *)&scenes[0]),
-		cmocka_unit_test_prestate(test_scene, (void *)&scenes[1]),
-		cmocka_unit_test_prestate(test_scene, (void *)&scenes[2]),
-		cmocka_unit_test_prestate(test_scene, (void *)&scenes[3]),
-	};
+	enum { SCENES = sizeof(scenes) / sizeof(scenes[0]) };
+	struct CMUnitTest tests[SCENES];
 
+	for (int i = 0; i < SCENES; i++)
+		tests[i] = (struct CMUnitTest){.name = scenes[i].name,
+					       .test_func = test_scene,
+					       .initial_state = (void *)&scenes[i]};
 	if (sodium_init() < 0)
 		return 1;
 	return cmocka_run_group_tests(tests, setup, teardown);
