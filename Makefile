@@ -397,6 +397,7 @@ check-vm: deps-vm
 	+@$(MAKE) --no-print-directory $(PARALLEL) check-vm-built
 check-vm-built: all $(VM) $(VM_INTEG)
 	@ARCH=$(ARCH) BIN=$(BIN) tests/vm/matrix $(B)/log$(VARIANT)/vm $(VM) $(VM_INTEG)
+	@ARCH=$(ARCH) tests/vm/run -i -t 1200 6.1 $(TB)/vm/culprit
 
 # What follows the Kubernetes API is tried on a real one of version KUBE; the first run builds it, which takes minutes.
 # KUBE_NAMES='model access' selects programs.

@@ -81,6 +81,9 @@ const struct option_note cli_manual[] = {
 	 "No report for 30 s. The last values count, with an uncertainty that grows with their "
 	 "age."},
 	{NULL, "LENT", "Part of the unused MIN that other quotas use."},
+	{NULL, "LIKELY-CAUSE",
+	 "Neighbour that the pod likely waited for, and SHARE its part of the waiting. (system): "
+	 "tasks in no pod; -: nobody is named. An estimate, not a proof."},
 	{NULL, "lowering", "Fewer placeholders are needed; their number will soon be lowered."},
 	{NULL, "MAX", "The most that a quota allows."},
 	{NULL, "MIN", "Guarantee of a quota: its pods get it back from borrowers."},

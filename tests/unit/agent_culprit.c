@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "agent/culprit.h"
+#include "shared/mem.h"
 
 enum { RUNS = 100, TASKS_MAX = 16, PODS_MAX = 40, TICK_MS = 100, PERIOD_MS = 100 };
 
@@ -214,7 +215,7 @@ static void sample(struct world *w, struct culprit *c, const struct pattern patt
 
 static struct contention_cause run(int cpus, const struct pattern *patterns, int seconds, int seed)
 {
-	struct world *w = calloc(1, sizeof(*w));
+	struct world *w = mem_zalloc(1, sizeof(*w));
 	struct culprit c = {.watched = 0};
 	struct culprit_pod rows[PODS_MAX] = {{0}};
 	struct contention_cause cause = {0};
