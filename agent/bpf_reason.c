@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -22,7 +22,6 @@
 
 #include <cap-ng.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/prctl.h>
 

@@ -2,7 +2,6 @@
 /* Dispatch to the open tier; the tiers are in sampler_*.c. */
 #include "agent/sampler.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "agent/sampler_tier.h"

@@ -24,14 +24,12 @@
  * cgroups without a process below them: they keep their last reading, and a pass cannot miss one.
  */
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "agent/sampler_bpf.h"
 #include "agent/sampler_tier.h"
-#include "bpf/record.h"
 #include "shared/mem.h"
 
 struct sampler_bpf {

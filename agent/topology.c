@@ -21,7 +21,6 @@
  */
 #include "agent/topology.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,6 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 static int parse_port(const char *text, uint16_t *port)

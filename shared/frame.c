@@ -11,8 +11,6 @@
 #include <sodium.h>
 #include <string.h>
 
-#include "shared/mem.h"
-
 static const char magic[4] = {'E', 'V', 'K', 'L'};
 static const uint8_t clear_id[KEY_ID_LEN];
 

@@ -6,7 +6,6 @@
  * uid as its precondition.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +15,6 @@
 #include "shared/jsonw.h"
 #include "shared/log.h"
 #include "shared/mem.h"
-#include "shared/timefmt.h"
 
 #define WRITE_MS 4000L
 

@@ -16,7 +16,6 @@
 
 #include "shared/clock.h"
 #include "shared/document.h"
-#include "shared/jsonw.h"
 #include "shared/log.h"
 #include "shared/mem.h"
 

@@ -13,7 +13,6 @@
 
 #include "aggregator/api/request_body.h"
 #include "aggregator/api/snapshot_text.h"
-#include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 

@@ -10,7 +10,6 @@
 
 #include "aggregator/api/extender_json.h"
 #include "aggregator/api/request_body.h"
-#include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 

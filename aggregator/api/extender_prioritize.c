@@ -35,7 +35,6 @@
 #include "aggregator/api/prefetcher.h"
 #include "aggregator/policy/drain/drain.h"
 #include "aggregator/policy/node_limits.h"
-#include "aggregator/policy/place/place.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 

@@ -27,8 +27,6 @@
 #include "aggregator/planner/place_cache.h"
 #include "aggregator/api/pod_manifest.h"
 #include "aggregator/api/request_body.h"
-#include "aggregator/api/route.h"
-#include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 
 struct fit_request {

@@ -14,8 +14,6 @@
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/nodes_total.h"
-#include "aggregator/api/route.h"
-#include "aggregator/api/view_json.h"
 #include "shared/clock.h"
 
 /* A node and what its columns are made of. */

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "aggregator/api/api.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
 

@@ -11,7 +11,6 @@
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
 #include "aggregator/planner/plan.h"
-#include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 
 static void write_namespaces(struct jsonw *w, const struct view *v)

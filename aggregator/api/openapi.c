@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "aggregator/api/route.h"
-#include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 
 /* clang-format off */

@@ -6,7 +6,6 @@
  */
 #include "aggregator/api/pod_file.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -35,7 +35,6 @@
 #include "aggregator/api/quota_json.h"
 #include "aggregator/api/quota_session.h"
 #include "aggregator/api/request_body.h"
-#include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 #include "shared/units.h"

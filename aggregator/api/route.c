@@ -7,7 +7,6 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "aggregator/api/access_review.h"
 #include "aggregator/api/api_group.h"

@@ -32,7 +32,6 @@
 #include "aggregator/api/request_body.h"
 #include "aggregator/api/score_job.h"
 #include "aggregator/api/scores_request.h"
-#include "aggregator/api/view_json.h"
 #include "aggregator/api/prefetcher.h"
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/expected_use.h"

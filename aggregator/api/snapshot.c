@@ -11,10 +11,8 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
-#include "aggregator/api/list.h"
 #include "aggregator/planner/plan.h"
 #include "aggregator/api/snapshot_state.h"
-#include "aggregator/api/view_json.h"
 #include "aggregator/state/stats_json.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"

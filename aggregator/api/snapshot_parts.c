@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "aggregator/api/snapshot_state.h"
-#include "aggregator/api/view_json.h"
 #include "aggregator/model/object_json.h"
 #include "aggregator/policy/arith.h"
 #include "shared/jsonw.h"

@@ -23,7 +23,6 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
-#include "aggregator/api/view_json.h"
 #include "aggregator/model/model.h"
 #include "aggregator/state/node_clock.h"
 #include "shared/clock.h"

@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-#include "shared/clock.h"
-
 void view_json_write_amounts(struct jsonw *w, const char *key, int64_t cpu_milli, int64_t mem_bytes)
 {
 	jsonw_key_object(w, key);

@@ -36,7 +36,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/extender_call.h"
 #include "aggregator/api/quota_session.h"
 #include "shared/clock.h"
 #include "shared/hash.h"

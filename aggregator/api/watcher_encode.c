@@ -8,7 +8,6 @@
 
 #include <math.h>
 
-#include "aggregator/api/view_json.h"
 #include "shared/jsonw.h"
 
 /*

@@ -16,7 +16,6 @@
 #include <gnutls/x509.h>
 #include <sodium.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

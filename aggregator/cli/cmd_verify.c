@@ -7,7 +7,6 @@
  * snapshot cannot be read; 4 if nothing is known of nodes and pods.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "aggregator/cli/cli.h"
 #include "aggregator/cli/client.h"

@@ -33,7 +33,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -49,7 +48,6 @@
 #include "aggregator/edge/ingest_slots.h"
 #include "shared/buf.h"
 #include "shared/clock.h"
-#include "shared/endpoint.h"
 #include "shared/mem.h"
 
 enum {

@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "aggregator/verify/verify_internal.h"
 #include "shared/array.h"

@@ -24,7 +24,6 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "aggregator/edge/http/workers.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"

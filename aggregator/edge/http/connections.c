@@ -16,7 +16,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <utlist.h>
 
 #include "shared/hash.h"

@@ -14,7 +14,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "aggregator/edge/kube/event_limits.h"
 #include "aggregator/edge/kube/kube_writer.h"

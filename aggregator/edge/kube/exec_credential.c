@@ -22,7 +22,6 @@
 #include <signal.h>
 #include <sodium.h>
 #include <spawn.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>

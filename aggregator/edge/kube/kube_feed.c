@@ -10,7 +10,6 @@
  */
 #include "aggregator/edge/kube/kube_feed.h"
 
-#include <cjson/cJSON.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -18,13 +18,11 @@
 #include <gnutls/x509.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 
-#include "aggregator/edge/kube/config.h"
 #include "aggregator/edge/kube/config_file.h"
 #include "aggregator/edge/kube/session_credential.h"
 #include "shared/clock.h"

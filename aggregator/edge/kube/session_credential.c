@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "aggregator/edge/kube/config_file.h"
-#include "aggregator/edge/kube/exec_credential.h"
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/log.h"
