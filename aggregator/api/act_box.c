@@ -168,14 +168,6 @@ static void apply(struct act_box *b, cJSON *reported)
 	}
 }
 
-/* Under lock. The answer to the report hands them out. */
-static void take_waiting(struct act_box *b)
-{
-	for (size_t i = 0; i < b->count; i++)
-		if (b->requests[i].state == WAITING)
-			b->requests[i].state = TAKEN;
-}
-
 int act_box_report(struct act_box *b, cJSON *report, int64_t now_ns)
 {
 	cJSON *requests, *old = NULL, *item;
@@ -190,7 +182,10 @@ int act_box_report(struct act_box *b, cJSON *report, int64_t now_ns)
 		requests = cJSON_DetachItemFromObjectCaseSensitive(report, "requests");
 		cJSON_ArrayForEach (item, requests)
 			apply(b, item);
-		take_waiting(b);
+		/* Under lock. The answer to the report hands them out. */
+		for (size_t i = 0; i < b->count; i++)
+			if (b->requests[i].state == WAITING)
+				b->requests[i].state = TAKEN;
 		cJSON_Delete(requests);
 		old = b->report;
 		b->report = report;

@@ -98,18 +98,6 @@ static bool are_alike(const struct resource *a, const struct resource *b)
 	return strcmp(a->state, b->state) == 0 && strcmp(a->message, b->message) == 0;
 }
 
-static void group_add(struct group *g, const struct resource *r)
-{
-	if (g->count < NAMES_SHOWN)
-		buf_printf(&g->names, "%s%s", g->count ? ", " : "", r->name);
-	g->count++;
-	if (r->objects > 0)
-		g->objects += r->objects;
-	g->state_seconds = fmax(g->state_seconds, r->state_seconds);
-	g->required |= r->required;
-	g->required_empty |= r->required && !(r->objects > 0);
-}
-
 /* Of the item and all alike behind it. names is to be freed. */
 static struct group group_from(const cJSON *item, const struct resource *first)
 {
@@ -118,8 +106,16 @@ static struct group group_from(const cJSON *item, const struct resource *first)
 	for (; item; item = item->next) {
 		struct resource r = read_resource(item);
 
-		if (are_alike(&r, first))
-			group_add(&g, &r);
+		if (are_alike(&r, first)) {
+			if (g.count < NAMES_SHOWN)
+				buf_printf(&g.names, "%s%s", g.count ? ", " : "", r.name);
+			g.count++;
+			if (r.objects > 0)
+				g.objects += r.objects;
+			g.state_seconds = fmax(g.state_seconds, r.state_seconds);
+			g.required |= r.required;
+			g.required_empty |= r.required && !(r.objects > 0);
+		}
 	}
 	return g;
 }

@@ -73,13 +73,6 @@ static const int64_t YOUNG_NS = 600 * NS_PER_SEC;
 
 /* --- pods that move */
 
-/* Room that is kept for pods to come: its pod is nobody's. */
-static bool is_placeholder(const struct kube_pod *pod)
-{
-	return strcmp(pod->object.namespace, SLACK_NAMESPACE) == 0 &&
-	       strcmp(pod->template->owner.name, SLACK_REPLICA_SET) == 0;
-}
-
 /*
  * The owner whose replacement must be ready before others leave; of a kind that kubectl rollout does
  * not know, with its number of pods.
@@ -104,7 +97,9 @@ static void write_workload(struct jsonw *w, const struct drain_plan *p, const st
 static void write_move(struct jsonw *w, const struct drain_plan *p, const char *node,
 		       const struct drain_move *m)
 {
-	bool placeholder = is_placeholder(m->pod);
+	/* Room that is kept for pods to come: its pod is nobody's. */
+	bool placeholder = strcmp(m->pod->object.namespace, SLACK_NAMESPACE) == 0 &&
+			   strcmp(m->pod->template->owner.name, SLACK_REPLICA_SET) == 0;
 	bool deleted = !placeholder && drain_is_deleted(m->pod);
 	const struct resources *r = kube_pod_requests(m->pod);
 	int64_t age_ns = elapsed_ns(p->time_ns, m->pod->created_ns);
@@ -174,10 +169,17 @@ static const struct window_set *use_of(const struct view_node *n, int64_t now_ns
 					       : NULL;
 }
 
-static void write_use(struct jsonw *w, const struct view_node *n, int64_t now_ns)
+static void write_amounts(struct jsonw *w, const struct view_node *n, int64_t now_ns)
 {
-	const struct window_set *set = use_of(n, now_ns);
+	const struct window_set *set;
 
+	jsonw_key_int(w, "pods", n->sums.pods);
+	jsonw_key_int(w, "daemonPods", n->sums.daemon_pods);
+	view_json_write_capacity(w, "allocatable", n->cpu_allocatable_milli,
+				 n->mem_allocatable_bytes);
+	view_json_write_amounts(w, "requests", n->sums.requests.of[RESOURCE_CPU],
+				n->sums.requests.of[RESOURCE_MEMORY]);
+	set = use_of(n, now_ns);
 	if (!set)
 		return;
 	jsonw_key_object(w, "usage");
@@ -186,17 +188,6 @@ static void write_use(struct jsonw *w, const struct view_node *n, int64_t now_ns
 	if (set->working_set_bytes.known)
 		jsonw_key_fixed(w, "workingSetBytes", set->working_set_bytes.mean, 0);
 	jsonw_object_close(w);
-}
-
-static void write_amounts(struct jsonw *w, const struct view_node *n, int64_t now_ns)
-{
-	jsonw_key_int(w, "pods", n->sums.pods);
-	jsonw_key_int(w, "daemonPods", n->sums.daemon_pods);
-	view_json_write_capacity(w, "allocatable", n->cpu_allocatable_milli,
-				 n->mem_allocatable_bytes);
-	view_json_write_amounts(w, "requests", n->sums.requests.of[RESOURCE_CPU],
-				n->sums.requests.of[RESOURCE_MEMORY]);
-	write_use(w, n, now_ns);
 }
 
 static void write_shares(struct jsonw *w, const struct drain_plan_node *n)
@@ -398,30 +389,6 @@ static void write_used(struct jsonw *w, const char *key, int64_t used, int64_t l
 	jsonw_object_close(w);
 }
 
-static void write_throttle(struct jsonw *w, const struct drain_throttle *t)
-{
-	jsonw_key_object(w, "throttled");
-	jsonw_key_bool(w, "state", t->throttled);
-	write_used(w, "nodes", t->used, t->limit);
-	write_used(w, "drains", t->drains_used, t->drains_limit);
-	jsonw_key_int(w, "held", (int64_t)t->held);
-	jsonw_object_close(w);
-}
-
-static void write_reserved(struct jsonw *w, const struct drain_reserved *o)
-{
-	jsonw_key_object(w, "owed");
-	jsonw_key_int(w, "ofDeletions", (int64_t)o->of_deletions);
-	jsonw_key_int(w, "ofEvictions", (int64_t)o->of_evictions);
-	jsonw_key_int(w, "pending", (int64_t)o->pending);
-	jsonw_key_int(w, "placeholders", (int64_t)o->placeholders);
-	jsonw_key_int(w, "placed", (int64_t)o->placed);
-	jsonw_key_int(w, "unplaced", (int64_t)o->unplaced);
-	jsonw_key_int(w, "waiting", (int64_t)o->waiting);
-	jsonw_key_text(w, "why", o->error.text);
-	jsonw_object_close(w);
-}
-
 static void write_verdicts(struct jsonw *w, const struct drain_plan *p)
 {
 	int64_t of[DRAIN_VERDICTS] = {0};
@@ -460,8 +427,22 @@ void drain_json_write_head(struct jsonw *w, const struct drain_plan *p)
 	list_write_pod_use(w, p->shared);
 	jsonw_key_bool(w, "complete", p->complete);
 	write_verdicts(w, p);
-	write_throttle(w, &p->throttle);
-	write_reserved(w, &p->reserved);
+	jsonw_key_object(w, "throttled");
+	jsonw_key_bool(w, "state", p->throttle.throttled);
+	write_used(w, "nodes", p->throttle.used, p->throttle.limit);
+	write_used(w, "drains", p->throttle.drains_used, p->throttle.drains_limit);
+	jsonw_key_int(w, "held", (int64_t)p->throttle.held);
+	jsonw_object_close(w);
+	jsonw_key_object(w, "owed");
+	jsonw_key_int(w, "ofDeletions", (int64_t)p->reserved.of_deletions);
+	jsonw_key_int(w, "ofEvictions", (int64_t)p->reserved.of_evictions);
+	jsonw_key_int(w, "pending", (int64_t)p->reserved.pending);
+	jsonw_key_int(w, "placeholders", (int64_t)p->reserved.placeholders);
+	jsonw_key_int(w, "placed", (int64_t)p->reserved.placed);
+	jsonw_key_int(w, "unplaced", (int64_t)p->reserved.unplaced);
+	jsonw_key_int(w, "waiting", (int64_t)p->reserved.waiting);
+	jsonw_key_text(w, "why", p->reserved.error.text);
+	jsonw_object_close(w);
 }
 
 /* --- the request */
@@ -517,15 +498,6 @@ static void choose_labelled(const struct drain_plan *p, const struct selector *s
 	}
 }
 
-/* A plan never changes; what is said of it may. */
-static uint64_t etag_of(const struct plan_result *r, const struct error *stale)
-{
-	uint64_t hash = hash_bytes((uint64_t)r->time_ns ^ r->version << 48, stale->text,
-				   strlen(stale->text));
-
-	return hash ? hash : 1;
-}
-
 static void write_cap(struct jsonw *w, const struct place_cap *cap)
 {
 	jsonw_key_object(w, "cap");
@@ -542,10 +514,13 @@ static void write_plan(const struct plan_result *r, const struct question *q, co
 	const struct drain_plan *p = r->drain;
 	struct error stale;
 	struct jsonw w;
+	uint64_t hash;
 
 	list_answer_open(rs, &w, "DrainPlan", now_ns);
 	plan_ask_stale(r, now_ns, &stale);
-	rs->etag = etag_of(r, &stale);
+	/* A plan never changes; what is said of it may. */
+	hash = hash_bytes((uint64_t)r->time_ns ^ r->version << 48, stale.text, strlen(stale.text));
+	rs->etag = hash ? hash : 1;
 	jsonw_key_text(&w, "stale", stale.text);
 	drain_json_write_head(&w, p);
 	if (p->capped)
@@ -565,21 +540,6 @@ static void write_plan(const struct plan_result *r, const struct question *q, co
 	list_answer_close(&w);
 }
 
-static void answer(const struct plan_result *r, const struct question *q, int64_t now_ns,
-		   struct api_response *rs)
-{
-	const struct drain_plan *p = r->drain;
-	bool *chosen = mem_zalloc(p->node_count + 1, sizeof(*chosen));
-
-	memset(chosen, !q->names, p->node_count);
-	if (!q->names || choose_named(p, q->names, chosen, rs)) {
-		if (q->selector)
-			choose_labelled(p, q->selector, chosen);
-		write_plan(r, q, chosen, now_ns, rs);
-	}
-	free(chosen);
-}
-
 void api_drain(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
 	struct plan_result *r;
@@ -588,8 +548,18 @@ void api_drain(const struct api_context *ctx, const struct api_request *rq, stru
 	if (!read_question(rq, &q, rs))
 		return;
 	r = plan_ask(ctx, rs);
-	if (r)
-		answer(r, &q, ctx->now_ns(), rs);
+	if (r) {
+		const struct drain_plan *p = r->drain;
+		bool *chosen = mem_zalloc(p->node_count + 1, sizeof(*chosen));
+
+		memset(chosen, !q.names, p->node_count);
+		if (!q.names || choose_named(p, q.names, chosen, rs)) {
+			if (q.selector)
+				choose_labelled(p, q.selector, chosen);
+			write_plan(r, &q, chosen, ctx->now_ns(), rs);
+		}
+		free(chosen);
+	}
 	plan_result_drop(r);
 	selector_free(q.selector);
 }

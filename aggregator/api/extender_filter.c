@@ -218,23 +218,6 @@ static bool is_exempt(const struct kube_pod *pod)
 	return t->priority >= CRITICAL_PRIORITY || strcmp(t->owner.kind, "DaemonSet") == 0;
 }
 
-static bool is_held_to_limits(const struct extender_call *c)
-{
-	return c->ctx->extender && node_limits_any(&c->ctx->extender->limits) && !is_exempt(c->pod);
-}
-
-/* The inputs of each node of the view that is in the request. */
-static const struct score_node **spread_nodes(const struct score_job *job, const bool *chosen)
-{
-	size_t count = job->ask->view->node_count, next = 0;
-	const struct score_node **at = mem_zalloc(count + 1, sizeof(struct score_node *));
-
-	for (size_t i = 0; i < count; i++)
-		if (chosen[i])
-			at[i] = &job->nodes[next++];
-	return at;
-}
-
 static void judge_by_limits(struct sieve *s, const struct score_job *job, size_t i,
 			    const struct score_node *node)
 {
@@ -257,10 +240,16 @@ static void sieve_by_limits(struct sieve *s)
 	bool *chosen = extender_call_chosen(c);
 	const struct score_node **nodes;
 	struct score_job job;
+	size_t count, next = 0;
 
 	ask.blend = &none;
 	score_job_init(&job, &ask, chosen);
-	nodes = spread_nodes(&job, chosen);
+	/* The inputs of each node of the view that is in the request. */
+	count = job.ask->view->node_count;
+	nodes = mem_zalloc(count + 1, sizeof(struct score_node *));
+	for (size_t i = 0; i < count; i++)
+		if (chosen[i])
+			nodes[i] = &job.nodes[next++];
 	for (size_t i = 0; i < c->args.count; i++) {
 		if (c->places[i] == c->view->node_count)
 			judge_unknown(s, i);
@@ -323,7 +312,8 @@ static void decide(struct sieve *s)
 {
 	if (!is_admitted(s))
 		refuse_all(s);
-	else if (is_held_to_limits(s->call))
+	else if (s->call->ctx->extender && node_limits_any(&s->call->ctx->extender->limits) &&
+		 !is_exempt(s->call->pod))
 		sieve_by_limits(s);
 	else
 		for (size_t i = 0; i < s->call->args.count; i++)

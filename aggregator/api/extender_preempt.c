@@ -180,28 +180,6 @@ static bool is_repeated(const struct preempting *p)
 
 /* --- the search */
 
-static struct preempt_offer *make_offers(const struct preempting *p)
-{
-	struct preempt_offer *offers = mem_zalloc(p->offered->count + 1, sizeof(*offers));
-
-	for (size_t i = 0; i < p->offered->count; i++) {
-		const struct extender_victims *v = &p->offered->of[i];
-		const char **uids = mem_alloc((v->count + 1) * sizeof(*uids));
-
-		for (size_t k = 0; k < v->count; k++)
-			uids[k] = v->pods[k].uid;
-		offers[i] = (struct preempt_offer){v->node, uids, v->count};
-	}
-	return offers;
-}
-
-static void free_offers(struct preempt_offer *offers, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		free((void *)offers[i].uids);
-	free(offers);
-}
-
 static void take_candidate(struct preempting *p, const struct preempt_candidate *c)
 {
 	const struct extender_victims *offer = find_offered(p, c->node);
@@ -308,38 +286,26 @@ static bool recall(struct preempting *p)
  */
 static void search(struct preempting *p)
 {
-	struct preempt_offer *offers = make_offers(p);
+	struct preempt_offer *offers = mem_zalloc(p->offered->count + 1, sizeof(*offers));
 	int tries = SEARCHES_MAX;
 
+	for (size_t i = 0; i < p->offered->count; i++) {
+		const struct extender_victims *v = &p->offered->of[i];
+		const char **uids = mem_alloc((v->count + 1) * sizeof(*uids));
+
+		for (size_t k = 0; k < v->count; k++)
+			uids[k] = v->pods[k].uid;
+		offers[i] = (struct preempt_offer){v->node, uids, v->count};
+	}
 	while (!search_once(p, offers) && --tries > 0) {
 		if (recall(p)) {
 			repeat(p);
 			break;
 		}
 	}
-	free_offers(offers, p->offered->count);
-}
-
-static void count_answer(const struct preempting *p, bool repeated)
-{
-	struct quota_counters *c = &p->ctx->counters->quota;
-
-	counter_add(repeated   ? &c->preempt_repeated
-		    : p->count ? &c->preempt_victims
-			       : &c->preempt_none,
-		    1);
-}
-
-/* Until the API shows the nomination, and the victims are gone, other pods would take their room. */
-static void reserve(const struct preempting *p)
-{
-	struct reservation entry;
-
-	if (!p->count || !p->ctx->reservations || *p->pod->node)
-		return;
-	entry = expected_use_reservation(p->session.view, p->pod, p->answer[0].node);
-	if (reservations_reserve(p->ctx->reservations, &entry, p->ctx->now_ns()))
-		counter_add(&p->ctx->counters->extender.unreserved, 1);
+	for (size_t i = 0; i < p->offered->count; i++)
+		free((void *)offers[i].uids);
+	free(offers);
 }
 
 /* A vain search is remembered, and repeated later. */
@@ -358,26 +324,29 @@ static void remember_vain(const struct preempting *p)
 			    p->ctx->now_ns());
 }
 
-static void decide(struct preempting *p)
-{
-	p->confirmed = !view_knows(p->session.view, OBJECT_NODE) ||
-		       !view_knows(p->session.view, OBJECT_POD);
-	if (p->confirmed)
-		confirm(p);
-	else if (recall(p))
-		repeat(p);
-	else
-		search(p);
-}
-
 static void settle(const struct preempting *p)
 {
+	struct quota_counters *c;
+	struct reservation entry;
+
 	if (p->confirmed)
 		return;
 	if (!p->count)
 		remember_vain(p);
-	reserve(p);
-	count_answer(p, is_repeated(p));
+	/*
+	 * Until the API shows the nomination, and the victims are gone, other pods would take their
+	 * room.
+	 */
+	if (p->count && p->ctx->reservations && !*p->pod->node) {
+		entry = expected_use_reservation(p->session.view, p->pod, p->answer[0].node);
+		if (reservations_reserve(p->ctx->reservations, &entry, p->ctx->now_ns()))
+			counter_add(&p->ctx->counters->extender.unreserved, 1);
+	}
+	c = &p->ctx->counters->quota;
+	counter_add(is_repeated(p) ? &c->preempt_repeated
+		    : p->count	   ? &c->preempt_victims
+				   : &c->preempt_none,
+		    1);
 }
 
 /* --- the verb */
@@ -390,7 +359,14 @@ static bool look(struct preempting *p, struct api_response *rs)
 	if (!extender_knows_cluster(p->view, rs))
 		return false;
 	quota_session_of(&p->session, p->ctx, p->reservations, p->view);
-	decide(p);
+	p->confirmed = !view_knows(p->session.view, OBJECT_NODE) ||
+		       !view_knows(p->session.view, OBJECT_POD);
+	if (p->confirmed)
+		confirm(p);
+	else if (recall(p))
+		repeat(p);
+	else
+		search(p);
 	return true;
 }
 

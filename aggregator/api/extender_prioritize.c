@@ -177,29 +177,23 @@ static void set_steps(const struct extender_call *c, const struct score_job *job
 	free(ranked);
 }
 
-/* Of those that have the highest step the first keeps it; the view has them by name. */
-static void single_out(int64_t *places, size_t count)
-{
-	bool found = false;
-
-	for (size_t i = 0; i < count; i++) {
-		places[i] -= places[i] == 10 && found;
-		found |= places[i] == 10;
-	}
-}
-
 /* By place in the view; 0 for nodes that are not in the request, and behind the last. */
 static int64_t *score_places(const struct extender_call *c)
 {
 	int64_t *places = mem_zalloc(c->view->node_count + 1, sizeof(*places));
 	bool *chosen = extender_call_chosen(c);
 	struct score_job job;
+	bool found = false;
 
 	prefetcher_asked(c->ctx->prefetcher, c->now_ns);
 	score_job_init(&job, &c->ask, chosen);
 	if (!is_settling(c, &job))
 		set_steps(c, &job, chosen, places);
-	single_out(places, c->view->node_count);
+	/* Of those that have the highest step the first keeps it; the view has them by name. */
+	for (size_t i = 0; i < c->view->node_count; i++) {
+		places[i] -= places[i] == 10 && found;
+		found |= places[i] == 10;
+	}
 	score_job_fini(&job);
 	free(chosen);
 	return places;
@@ -225,28 +219,24 @@ static void charge(const struct extender_call *c, const char *node)
 		extender_call_reserve(c, node);
 }
 
-static void answer(const struct extender_call *c, struct api_response *rs)
-{
-	struct extender_priority *of = mem_alloc((c->args.count + 1) * sizeof(*of));
-	int64_t *scores = score_places(c);
-
-	for (size_t i = 0; i < c->args.count; i++)
-		of[i] = (struct extender_priority){c->args.nodes[i].name, scores[c->places[i]]};
-	if (c->args.count)
-		charge(c, find_first(of, c->args.count)->host);
-	rs->content_type = "application/json";
-	extender_write_priorities(&rs->body, of, c->args.count);
-	free(scores);
-	free(of);
-}
-
 void api_extender_prioritize(const struct api_context *ctx, const struct api_request *rq,
 			     struct api_response *rs)
 {
 	struct extender_call call;
+	struct extender_priority *of;
+	int64_t *scores;
 
 	if (!extender_call_open(&call, EXTENDER_PRIORITIZE, ctx, rq, rs))
 		return;
-	answer(&call, rs);
+	of = mem_alloc((call.args.count + 1) * sizeof(*of));
+	scores = score_places(&call);
+	for (size_t i = 0; i < call.args.count; i++)
+		of[i] = (struct extender_priority){call.args.nodes[i].name, scores[call.places[i]]};
+	if (call.args.count)
+		charge(&call, find_first(of, call.args.count)->host);
+	rs->content_type = "application/json";
+	extender_write_priorities(&rs->body, of, call.args.count);
+	free(scores);
+	free(of);
 	extender_call_close(&call);
 }

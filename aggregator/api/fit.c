@@ -62,21 +62,6 @@ static bool read_nodes(const cJSON *list, struct fit_request *rq, struct api_res
 
 /* --- the answer */
 
-static void write_node(struct jsonw *w, const struct fit_ask *a, place_node n)
-{
-	struct error why = {""};
-	enum place_filter filter = fit_ask_node(a, n, &why);
-
-	jsonw_object_open(w);
-	jsonw_key_string(w, "node", place_node_name(a->place, n));
-	jsonw_key_bool(w, "fits", filter == PLACE_FITS);
-	if (filter != PLACE_FITS) {
-		jsonw_key_string(w, "filter", place_filter_name(filter));
-		jsonw_key_string(w, "reason", why.text);
-	}
-	jsonw_object_close(w);
-}
-
 static void write_answer(const struct fit_ask *a, const cJSON *pod, const bool *chosen,
 			 int64_t now_ns, struct api_response *rs)
 {
@@ -89,8 +74,19 @@ static void write_answer(const struct fit_ask *a, const cJSON *pod, const bool *
 	fit_ask_write_counts(a, &w);
 	jsonw_key_array(&w, "items");
 	for (place_node n = 0; n < place_node_count(a->place); n++)
-		if (!chosen || chosen[n])
-			write_node(&w, a, n);
+		if (!chosen || chosen[n]) {
+			struct error why = {""};
+			enum place_filter filter = fit_ask_node(a, n, &why);
+
+			jsonw_object_open(&w);
+			jsonw_key_string(&w, "node", place_node_name(a->place, n));
+			jsonw_key_bool(&w, "fits", filter == PLACE_FITS);
+			if (filter != PLACE_FITS) {
+				jsonw_key_string(&w, "filter", place_filter_name(filter));
+				jsonw_key_string(&w, "reason", why.text);
+			}
+			jsonw_object_close(&w);
+		}
 	jsonw_array_close(&w);
 	list_answer_close(&w);
 }

@@ -40,21 +40,16 @@ static const char *reserved_uid(const struct view *v, const struct reservations_
 
 /* --- nominated pods */
 
-/* A manifest, which has no uid, may leave it to its class. An unknown class counts as 0. */
-static int32_t priority_of(const struct view *v, const struct kube_pod *pod)
-{
-	const struct kube_priority_class *class = NULL;
-
-	if (!*pod->object.uid && !pod->template->priority)
-		class = request_priority_class(v->cluster, pod->template->priority_class);
-	return class ? class->value : pod->template->priority;
-}
-
 static void find_nominated(struct fit_ask *a, const struct view *v, const struct kube_pod *asked)
 {
 	const struct object_table *pending = v->cluster->tables[OBJECT_POD];
-	int32_t priority = priority_of(v, asked);
+	int32_t priority;
+	const struct kube_priority_class *class = NULL;
 
+	/* A manifest, which has no uid, may leave it to its class. An unknown class counts as 0. */
+	if (!*asked->object.uid && !asked->template->priority)
+		class = request_priority_class(v->cluster, asked->template->priority_class);
+	priority = class ? class->value : asked->template->priority;
 	a->nominated = NULL;
 	a->nominated_count = 0;
 	for (size_t i = 0; i < pending->count; i++) {

@@ -155,18 +155,6 @@ static void write_cell(struct jsonw *w, const struct column *column, const cJSON
 	jsonw_string(w, cJSON_IsString(value) ? value->valuestring : text);
 }
 
-static void write_row(struct change *c, const cJSON *item)
-{
-	kube_objects_open_row(&c->w, name_of(c, item));
-	for (size_t i = 0; i < COLUMNS_MAX && c->form->columns[i].title; i++)
-		write_cell(&c->w, &c->form->columns[i], item);
-	jsonw_array_close(&c->w);
-	kube_objects_open_row_object(&c->w);
-	write_metadata(c, item);
-	jsonw_object_close(&c->w);
-	jsonw_object_close(&c->w);
-}
-
 /* Copies or lists the object that begins there; what follows it. NULL: it is none. */
 static const char *write_item(struct change *c, const char *at)
 {
@@ -178,7 +166,14 @@ static const char *write_item(struct change *c, const char *at)
 		return NULL;
 	}
 	if (c->table) {
-		write_row(c, item);
+		kube_objects_open_row(&c->w, name_of(c, item));
+		for (size_t i = 0; i < COLUMNS_MAX && c->form->columns[i].title; i++)
+			write_cell(&c->w, &c->form->columns[i], item);
+		jsonw_array_close(&c->w);
+		kube_objects_open_row_object(&c->w);
+		write_metadata(c, item);
+		jsonw_object_close(&c->w);
+		jsonw_object_close(&c->w);
 	} else {
 		jsonw_object_open(&c->w);
 		write_metadata(c, item); /* the kind is inferred from the list's */

@@ -26,11 +26,6 @@ static int64_t allocatable(const struct view_node *n, enum resource_id id)
 	return id == RESOURCE_CPU ? n->cpu_allocatable_milli : n->mem_allocatable_bytes;
 }
 
-static int64_t kernel_limit(const struct kernel_limits *l, enum resource_id id)
-{
-	return id == RESOURCE_CPU ? l->cpu_milli : l->mem_bytes;
-}
-
 static double declared_sum(const struct view_node *n, enum resource_id id,
 			   enum limits_unlimited policy)
 {
@@ -133,20 +128,16 @@ static bool is_rounding(int64_t declared, int64_t kernel, enum resource_id id)
 	return kernel >= declared - 1 && kernel <= most;
 }
 
-static bool is_resizing(const struct kube_pod *pod)
-{
-	return pod->resize == POD_RESIZE_PROPOSED || pod->resize == POD_RESIZE_IN_PROGRESS;
-}
-
 bool limits_find_mismatch(const struct view_node *n, const struct view_pod *p, enum resource_id id,
 			  struct limits_mismatch *out)
 {
 	int64_t declared, kernel, whole = allocatable(n, id);
 
-	if (!p->pod || !p->use || !p->use->limits || is_resizing(p->pod))
+	if (!p->pod || !p->use || !p->use->limits || p->pod->resize == POD_RESIZE_PROPOSED ||
+	    p->pod->resize == POD_RESIZE_IN_PROGRESS)
 		return false;
 	declared = declared_limit(p->pod, id);
-	kernel = kernel_limit(p->use->limits, id);
+	kernel = id == RESOURCE_CPU ? p->use->limits->cpu_milli : p->use->limits->mem_bytes;
 	if (kernel == LIMIT_UNKNOWN || kernel == declared)
 		return false;
 	if (id == RESOURCE_CPU)

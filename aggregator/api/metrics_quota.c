@@ -27,20 +27,6 @@ static bool is_usual(const char *resource)
 	return strcmp(resource, "cpu") == 0 || strcmp(resource, "memory") == 0;
 }
 
-/* The balances come sorted, and the usual ones first. */
-static void choose_rows(struct told *t)
-{
-	size_t others = 0;
-
-	for (size_t i = 0; i < t->balances.count; i++) {
-		const struct quota_balance_row *row = &t->balances.of[i];
-
-		if (!is_usual(row->resource) && others++ >= OTHERS_MOST)
-			continue;
-		t->rows[t->count++] = row;
-	}
-}
-
 static double amount_in(const struct resources *r, const char *resource, double absent)
 {
 	int64_t amount;
@@ -142,9 +128,17 @@ static size_t count_left_out(const struct told *t)
 static void write_quotas(struct buf *out, const struct quota_session *session)
 {
 	struct told t = {.book = session->book};
+	size_t others = 0;
 
 	quota_balances_of(session->book, &t.balances);
-	choose_rows(&t);
+	/* The balances come sorted, and the usual ones first. */
+	for (size_t i = 0; i < t.balances.count; i++) {
+		const struct quota_balance_row *row = &t.balances.of[i];
+
+		if (!is_usual(row->resource) && others++ >= OTHERS_MOST)
+			continue;
+		t.rows[t.count++] = row;
+	}
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
 		write_family(out, &t, i);
 	write_starved(out, &t);

@@ -13,24 +13,13 @@
 #include "aggregator/planner/plan.h"
 #include "shared/jsonw.h"
 
-static void write_namespaces(struct jsonw *w, const struct view *v)
-{
-	const struct object_table *all = view_table(v, OBJECT_NAMESPACE);
-	const struct namespace_table *with_pods = v->namespaces;
-
-	jsonw_key_array(w, "namespaces");
-	for (size_t i = 0; all && i < all->count; i++)
-		jsonw_string(w, all->of[i]->name);
-	for (size_t i = 0; !(all && all->count) && with_pods && i < with_pods->count; i++)
-		jsonw_string(w, with_pods->of[i].name);
-	jsonw_array_close(w);
-}
-
 void api_names(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
 	struct plan_result *r = ctx->plans ? plan_slot_take(ctx->plans) : NULL;
 	struct view *v = view_slot_take(ctx->views);
 	struct jsonw w;
+	const struct object_table *all;
+	const struct namespace_table *with_pods;
 
 	(void)rq;
 	list_answer_open(rs, &w, "Names", ctx->now_ns());
@@ -38,7 +27,14 @@ void api_names(const struct api_context *ctx, const struct api_request *rq, stru
 	for (size_t i = 0; i < v->node_count; i++)
 		jsonw_string(&w, v->nodes[i]->name);
 	jsonw_array_close(&w);
-	write_namespaces(&w, v);
+	all = view_table(v, OBJECT_NAMESPACE);
+	with_pods = v->namespaces;
+	jsonw_key_array(&w, "namespaces");
+	for (size_t i = 0; all && i < all->count; i++)
+		jsonw_string(&w, all->of[i]->name);
+	for (size_t i = 0; !(all && all->count) && with_pods && i < with_pods->count; i++)
+		jsonw_string(&w, with_pods->of[i].name);
+	jsonw_array_close(&w);
 	jsonw_key_array(&w, "slackClasses");
 	for (size_t i = 0; r && i < r->slack.class_count; i++)
 		jsonw_string(&w, r->slack.classes[i].key);

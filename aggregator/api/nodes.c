@@ -57,17 +57,6 @@ struct answer {
 	struct assumed assumed;
 };
 
-static void write_lifecycle(struct jsonw *w, const struct kube_node *node)
-{
-	if (!node->lifecycle)
-		return;
-	jsonw_key_array(w, "lifecycle");
-	for (unsigned int l = 0; l < NODE_LIFECYCLES; l++)
-		if (node->lifecycle & 1U << l)
-			jsonw_string(w, node_lifecycle_name((enum node_lifecycle)l));
-	jsonw_array_close(w);
-}
-
 static void write_object(struct jsonw *w, const struct answer *a, const struct view_node *n)
 {
 	const struct kube_node *known = n->model ? n->model->node : NULL;
@@ -81,7 +70,13 @@ static void write_object(struct jsonw *w, const struct answer *a, const struct v
 	view_json_write_labels(w, &known->labels);
 	jsonw_key_bool(w, "ready", known->ready);
 	jsonw_key_bool(w, "unschedulable", known->unschedulable);
-	write_lifecycle(w, known);
+	if (!known->lifecycle)
+		return;
+	jsonw_key_array(w, "lifecycle");
+	for (unsigned int l = 0; l < NODE_LIFECYCLES; l++)
+		if (known->lifecycle & 1U << l)
+			jsonw_string(w, node_lifecycle_name((enum node_lifecycle)l));
+	jsonw_array_close(w);
 }
 
 static void write_promises(struct jsonw *w, const struct answer *a, const struct view_node *n)
@@ -120,15 +115,6 @@ static void write_assumed(struct jsonw *w, const struct answer *a, const struct 
 	jsonw_object_close(w);
 }
 
-/* Idle, and yet no room for other pods. */
-static void write_idle(struct jsonw *w, const struct node_stats *p)
-{
-	if (p->exclusive_cpu_milli)
-		jsonw_key_int(w, "exclusiveCpuMillicores", p->exclusive_cpu_milli);
-	if (p->idle.cpu_milli || p->idle.mem_bytes)
-		view_json_write_amounts(w, "heldIdle", p->idle.cpu_milli, p->idle.mem_bytes);
-}
-
 static void write_members(struct jsonw *w, const struct answer *a, const struct view_node *n)
 {
 	struct node_stats p; /* a copy: parts of stats are an output, too */
@@ -141,7 +127,11 @@ static void write_members(struct jsonw *w, const struct answer *a, const struct 
 	write_source(&io, &p, a->now_ns);
 	write_promises(w, a, n);
 	write_assumed(w, a, n);
-	write_idle(w, &p);
+	/* Idle, and yet no room for other pods. */
+	if (p.exclusive_cpu_milli)
+		jsonw_key_int(w, "exclusiveCpuMillicores", p.exclusive_cpu_milli);
+	if (p.idle.cpu_milli || p.idle.mem_bytes)
+		view_json_write_amounts(w, "heldIdle", p.idle.cpu_milli, p.idle.mem_bytes);
 	stats_json_do_node_use(&io, &p);
 }
 

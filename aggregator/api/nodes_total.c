@@ -98,27 +98,6 @@ static void add_use(struct nodes_use *to, const struct view_node *n)
 	}
 }
 
-static void add_resources(struct nodes_total *t, const struct view_node *n)
-{
-	struct resources capacity, allocatable;
-
-	nodes_read_resources(n, &capacity, &allocatable);
-	resources_add(&t->capacity, &capacity);
-	resources_add(&t->allocatable, &allocatable);
-	resources_fini(&capacity);
-	resources_fini(&allocatable);
-}
-
-static void add_known(struct nodes_total *t, const struct view_node *n)
-{
-	t->known++;
-	t->ready += n->model->node->ready;
-	t->unschedulable += n->model->node->unschedulable;
-	t->pods += n->sums.pods;
-	add_sums(&t->sums, &n->sums);
-	limits_add(&t->shares, n, t->policy);
-}
-
 void nodes_total_add(struct nodes_total *t, const struct view_node *n, int64_t now_ns)
 {
 	bool known = n->model && n->model->node;
@@ -126,20 +105,25 @@ void nodes_total_add(struct nodes_total *t, const struct view_node *n, int64_t n
 
 	t->nodes++;
 	t->states[state]++;
-	if (known)
-		add_known(t, n);
-	if (known || !t->api)
-		add_resources(t, n);
+	if (known) {
+		t->known++;
+		t->ready += n->model->node->ready;
+		t->unschedulable += n->model->node->unschedulable;
+		t->pods += n->sums.pods;
+		add_sums(&t->sums, &n->sums);
+		limits_add(&t->shares, n, t->policy);
+	}
+	if (known || !t->api) {
+		struct resources capacity, allocatable;
+
+		nodes_read_resources(n, &capacity, &allocatable);
+		resources_add(&t->capacity, &capacity);
+		resources_add(&t->allocatable, &allocatable);
+		resources_fini(&capacity);
+		resources_fini(&allocatable);
+	}
 	if (state == FRESH || state == LATE)
 		add_use(&t->use, n);
-}
-
-static void write_states(struct jsonw *w, const struct nodes_total *t)
-{
-	jsonw_key_object(w, "source");
-	for (int state = FRESH; state <= NEVER; state++)
-		jsonw_key_int(w, freshness_name((enum freshness)state), (int64_t)t->states[state]);
-	jsonw_object_close(w);
 }
 
 static void write_known(struct jsonw *w, const char *key, const struct nodes_sum *sum, int decimals)
@@ -206,7 +190,10 @@ void nodes_total_write(struct jsonw *w, const struct nodes_total *t)
 		jsonw_key_int(w, "ready", (int64_t)t->ready);
 		jsonw_key_int(w, "unschedulable", (int64_t)t->unschedulable);
 	}
-	write_states(w, t);
+	jsonw_key_object(w, "source");
+	for (int state = FRESH; state <= NEVER; state++)
+		jsonw_key_int(w, freshness_name((enum freshness)state), (int64_t)t->states[state]);
+	jsonw_object_close(w);
 	nodes_write_resources(w, "capacity", &t->capacity);
 	nodes_write_resources(w, "allocatable", &t->allocatable);
 	if (t->api) {

@@ -211,18 +211,6 @@ static void open_content(struct jsonw *w, const char *type)
 	jsonw_key(w, "schema");
 }
 
-static void write_body(struct jsonw *w, const struct route *r)
-{
-	jsonw_key_object(w, "requestBody");
-	jsonw_key_bool(w, "required", true);
-	jsonw_key_object(w, "content");
-	open_content(w, "application/json");
-	write_body_schema(w, r);
-	jsonw_object_close(w);
-	jsonw_object_close(w);
-	jsonw_object_close(w);
-}
-
 static void write_plain(struct jsonw *w, const char *type)
 {
 	jsonw_object_open(w);
@@ -292,8 +280,16 @@ static void write_operation(struct jsonw *w, const struct route *r)
 	write_id(w, method, r);
 	jsonw_key_string(w, "summary", r->summary);
 	write_parameters(w, r);
-	if (route_is_posted(r))
-		write_body(w, r);
+	if (route_is_posted(r)) {
+		jsonw_key_object(w, "requestBody");
+		jsonw_key_bool(w, "required", true);
+		jsonw_key_object(w, "content");
+		open_content(w, "application/json");
+		write_body_schema(w, r);
+		jsonw_object_close(w);
+		jsonw_object_close(w);
+		jsonw_object_close(w);
+	}
 	write_responses(w, r, guarded);
 	if (!guarded) {
 		jsonw_key_array(w, "security");

@@ -73,21 +73,10 @@ static void copy_member(cJSON *to, const char *name, const cJSON *from)
 		cJSON_AddItemToObject(to, name, cJSON_Duplicate(value, true));
 }
 
-static void add_controller(cJSON *metadata, const char *kind, const cJSON *maker)
-{
-	cJSON *owner = cJSON_CreateObject(),
-	      *list = cJSON_AddArrayToObject(metadata, "ownerReferences");
-
-	cJSON_AddStringToObject(owner, "kind", kind);
-	cJSON_AddStringToObject(owner, "name", document_text_or(maker, "metadata.name", ""));
-	cJSON_AddStringToObject(owner, "uid", document_text_or(maker, "metadata.uid", ""));
-	cJSON_AddTrueToObject(owner, "controller");
-	cJSON_AddItemToArray(list, owner);
-}
-
 static cJSON *make_pod(const cJSON *maker, const char *kind, const cJSON *template)
 {
 	cJSON *pod = cJSON_CreateObject(), *metadata;
+	cJSON *owner, *list;
 
 	copy_member(pod, "metadata", template);
 	copy_member(pod, "spec", template);
@@ -97,7 +86,13 @@ static cJSON *make_pod(const cJSON *maker, const char *kind, const cJSON *templa
 		metadata = cJSON_AddObjectToObject(pod, "metadata");
 	}
 	copy_member(metadata, "namespace", document_at(maker, "metadata"));
-	add_controller(metadata, kind, maker);
+	owner = cJSON_CreateObject();
+	list = cJSON_AddArrayToObject(metadata, "ownerReferences");
+	cJSON_AddStringToObject(owner, "kind", kind);
+	cJSON_AddStringToObject(owner, "name", document_text_or(maker, "metadata.name", ""));
+	cJSON_AddStringToObject(owner, "uid", document_text_or(maker, "metadata.uid", ""));
+	cJSON_AddTrueToObject(owner, "controller");
+	cJSON_AddItemToArray(list, owner);
 	return pod;
 }
 

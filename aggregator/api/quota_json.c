@@ -68,43 +68,16 @@ static void write_knobs(struct jsonw *w, const struct quota *q)
 	}
 }
 
-static void write_pods(struct jsonw *w, const struct quota *q)
-{
-	jsonw_key_object(w, "pods");
-	jsonw_key_int(w, "used", q->used_pods);
-	jsonw_key_int(w, "assumed", q->assumed_pods);
-	jsonw_key_int(w, "pending", q->pending_pods);
-	if (q->use)
-		jsonw_key_int(w, "measured", q->use->pods);
-	jsonw_object_close(w);
-}
-
 static void write_if_finite(struct jsonw *w, const char *key, double value, int decimals)
 {
 	if (isfinite(value))
 		jsonw_key_fixed(w, key, value, decimals);
 }
 
-/* Requested and not used. */
-static void write_idle(struct jsonw *w, const struct quota *q)
-{
-	double cpu =
-		isfinite(q->use->cpu_p95_milli) ? q->use->cpu_p95_milli : q->use->cpu_mean_milli;
-
-	jsonw_key_object(w, "idle");
-	if (isfinite(cpu))
-		jsonw_key_fixed(w, "cpuMillicores", fmax(0, (double)q->used.of[RESOURCE_CPU] - cpu),
-				3);
-	if (isfinite(q->use->working_set_bytes))
-		jsonw_key_fixed(w, "memoryBytes",
-				fmax(0, (double)q->used.of[RESOURCE_MEMORY] -
-						q->use->working_set_bytes),
-				0);
-	jsonw_object_close(w);
-}
-
 static void write_real_use(struct jsonw *w, const struct quota *q)
 {
+	double cpu;
+
 	if (!q->use || !q->use->pods)
 		return;
 	jsonw_key_object(w, "realUse");
@@ -115,7 +88,18 @@ static void write_real_use(struct jsonw *w, const struct quota *q)
 	jsonw_object_close(w);
 	write_if_finite(w, "workingSetBytes", q->use->working_set_bytes, 0);
 	jsonw_object_close(w);
-	write_idle(w, q);
+	/* Requested and not used. */
+	cpu = isfinite(q->use->cpu_p95_milli) ? q->use->cpu_p95_milli : q->use->cpu_mean_milli;
+	jsonw_key_object(w, "idle");
+	if (isfinite(cpu))
+		jsonw_key_fixed(w, "cpuMillicores", fmax(0, (double)q->used.of[RESOURCE_CPU] - cpu),
+				3);
+	if (isfinite(q->use->working_set_bytes))
+		jsonw_key_fixed(w, "memoryBytes",
+				fmax(0, (double)q->used.of[RESOURCE_MEMORY] -
+						q->use->working_set_bytes),
+				0);
+	jsonw_object_close(w);
 }
 
 static void write_reason(struct jsonw *w, const struct quota *q, const struct quota_balance *b,
@@ -178,7 +162,13 @@ void quota_json_write_members(struct jsonw *w, const struct quota_book *book, si
 	view_json_write_resources(w, "lent", &b.lent, ABSENT_LEFT_OUT);
 	view_json_write_resources(w, "share", &b.fair, ABSENT_LEFT_OUT);
 	write_real_use(w, q);
-	write_pods(w, q);
+	jsonw_key_object(w, "pods");
+	jsonw_key_int(w, "used", q->used_pods);
+	jsonw_key_int(w, "assumed", q->assumed_pods);
+	jsonw_key_int(w, "pending", q->pending_pods);
+	if (q->use)
+		jsonw_key_int(w, "measured", q->use->pods);
+	jsonw_object_close(w);
 	write_knobs(w, q);
 	write_verdict(w, q, &b);
 	if (findings)

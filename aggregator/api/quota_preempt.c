@@ -59,16 +59,6 @@ static void write_nodes(struct jsonw *w, const struct preempt_plan *plan)
 	jsonw_array_close(w);
 }
 
-static void write_refused(struct jsonw *w, const struct preempt_plan *plan)
-{
-	jsonw_key_object(w, "refused");
-	for (int r = PREEMPT_ELIGIBLE + 1; r < PREEMPT_REFUSALS; r++)
-		if (plan->refused[r])
-			jsonw_key_int(w, preempt_refusal_name((enum preempt_refusal)r),
-				      plan->refused[r]);
-	jsonw_object_close(w);
-}
-
 /* The verdict in a sentence; the caller frees it. */
 static char *tell_verdict(const struct preempt_plan *plan)
 {
@@ -108,7 +98,12 @@ static void write_plan(struct jsonw *w, const struct preempt_plan *plan, int64_t
 		jsonw_key_fixed(w, "retryAfterSeconds", (double)(plan->retry_ns - now_ns) / 1e9, 3);
 	quota_json_write_victims(w, &plan->chosen);
 	write_nodes(w, plan);
-	write_refused(w, plan);
+	jsonw_key_object(w, "refused");
+	for (int r = PREEMPT_ELIGIBLE + 1; r < PREEMPT_REFUSALS; r++)
+		if (plan->refused[r])
+			jsonw_key_int(w, preempt_refusal_name((enum preempt_refusal)r),
+				      plan->refused[r]);
+	jsonw_object_close(w);
 	list_write_lines(w, "narration", plan->narration.data);
 	list_write_lines(w, "unblock", plan->unblock.data);
 	free(reason);

@@ -74,22 +74,6 @@ static void take_book(struct quota_session *s)
 	s->book = quota_book_new(s->view, s->reservations, &s->options);
 }
 
-/* The book is as it was taken: the session subtracted what it added. */
-static void give_book(struct quota_session *s)
-{
-	struct quota_book_cache *c = s->cache;
-
-	if (c && s->options.variant == c->options->variant) {
-		pthread_mutex_lock(&c->lock);
-		if (c->count < QUOTA_BOOK_CACHE_MAX) {
-			c->entries[c->count++] = (struct cached){s->book, s->now_ns};
-			s->book = NULL;
-		}
-		pthread_mutex_unlock(&c->lock);
-	}
-	quota_book_free(s->book);
-}
-
 void quota_book_cache_tidy(struct quota_book_cache *s, int64_t now_ns)
 {
 	struct quota_book *idle[QUOTA_BOOK_CACHE_MAX];
@@ -212,7 +196,18 @@ bool quota_session_read(struct quota_session *s, struct pod_body *body,
 
 void quota_session_close(struct quota_session *s)
 {
-	give_book(s);
+	struct quota_book_cache *c = s->cache;
+
+	/* The book is as it was taken: the session subtracted what it added. */
+	if (c && s->options.variant == c->options->variant) {
+		pthread_mutex_lock(&c->lock);
+		if (c->count < QUOTA_BOOK_CACHE_MAX) {
+			c->entries[c->count++] = (struct cached){s->book, s->now_ns};
+			s->book = NULL;
+		}
+		pthread_mutex_unlock(&c->lock);
+	}
+	quota_book_free(s->book);
 	view_drop(s->view);
 	reservations_copy_drop(s->reservations);
 	free(s->nominated);

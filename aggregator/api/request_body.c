@@ -180,14 +180,6 @@ const struct kube_priority_class *request_priority_class(const struct cluster *c
 	return found ? (const struct kube_priority_class *)found : find_builtin(name);
 }
 
-static void set_priority(cJSON *spec, const struct kube_priority_class *class)
-{
-	cJSON_DeleteItemFromObjectCaseSensitive(spec, "priority");
-	cJSON_AddNumberToObject(spec, "priority", class->value);
-	if (!class->preempts)
-		pod_manifest_default(spec, "preemptionPolicy", "Never");
-}
-
 /* False: the class that is named is none. */
 static bool resolve_priority(cJSON *pod, const struct cluster *c, struct api_response *rs)
 {
@@ -205,8 +197,12 @@ static bool resolve_priority(cJSON *pod, const struct cluster *c, struct api_res
 	} else if (request_lacks(name)) {
 		class = request_priority_class(c, "");
 	}
-	if (class)
-		set_priority(spec, class);
+	if (class) {
+		cJSON_DeleteItemFromObjectCaseSensitive(spec, "priority");
+		cJSON_AddNumberToObject(spec, "priority", class->value);
+		if (!class->preempts)
+			pod_manifest_default(spec, "preemptionPolicy", "Never");
+	}
 	return true;
 }
 

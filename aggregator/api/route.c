@@ -81,16 +81,6 @@ static const struct route *next_method(const struct route *r)
 	return r[1].path && strcmp(r[1].path, r->path) == 0 ? r + 1 : NULL;
 }
 
-/* Without that method the first of the path. */
-static const struct route *find_route(const char *method, const char *path)
-{
-	const struct route *first = find_path(path), *r = first;
-
-	while (r && !method_fits(r, method))
-		r = next_method(r);
-	return r ? r : first;
-}
-
 static const char *allowed(const struct route *r)
 {
 	enum { GETS = 1, POSTS = 2, PUTS = 4 };
@@ -300,11 +290,17 @@ void api_route(const struct api_context *ctx, const struct api_request *rq, stru
 	struct api_request plain = *rq;
 	struct access_request path;
 	bool grouped;
+	const struct route *first, *r;
 
 	plain.path = api_group_local_path(api_plain_path(rq->path), room, namespace);
 	plain.in_namespace = namespace[0] ? namespace : NULL;
 	grouped = plain.path == room;
-	route = find_route(plain.method, plain.path);
+	/* Without that method the first of the path. */
+	first = find_path(plain.path);
+	r = first;
+	while (r && !method_fits(r, plain.method))
+		r = next_method(r);
+	route = r ? r : first;
 	rs->status = route && route->status ? route->status : 200;
 	if (!route) {
 		api_fail(rs, FAIL_NOT_FOUND, NULL, "there is nothing at %s", plain.path);

@@ -152,17 +152,6 @@ static char *put_score(char *to, int64_t score)
 	return to;
 }
 
-static void write_explained(struct jsonw *w, const struct answer *a, size_t at, size_t i)
-{
-	struct score_result r;
-
-	score_job_tell(&a->job, at, i, SCORE_TERMS, &r);
-	w->comma = true;
-	jsonw_key_string(w, "reason", r.reason);
-	write_terms(w, &r);
-	jsonw_object_close(w);
-}
-
 static void write_plugin(struct jsonw *w, const struct answer *a, size_t at, size_t i,
 			 int64_t score)
 {
@@ -173,8 +162,15 @@ static void write_plugin(struct jsonw *w, const struct answer *a, size_t at, siz
 
 	to = put(put_score(put(begin, &a->heads[i]), score), &a->tail);
 	out->len += (size_t)(to - begin);
-	if (a->rq->explain)
-		write_explained(w, a, at, i);
+	if (a->rq->explain) {
+		struct score_result r;
+
+		score_job_tell(&a->job, at, i, SCORE_TERMS, &r);
+		w->comma = true;
+		jsonw_key_string(w, "reason", r.reason);
+		write_terms(w, &r);
+		jsonw_object_close(w);
+	}
 }
 
 /* The plugin that takes most away from the blend; the first of equals. */
@@ -206,24 +202,12 @@ static void write_reason(struct jsonw *w, const struct answer *a, size_t at, con
 	jsonw_text(w, text, textbuf_add(text, sizeof(text), "%s", r.reason));
 }
 
-/* The answer of the extender's filter. */
-static void write_limits(struct jsonw *w, const struct answer *a, const struct score_node *node)
-{
-	char text[NODE_REFUSAL_TEXT];
-
-	if (!a->limits)
-		return;
-	if (node_limits_check(a->limits, &a->job.query, node, text))
-		jsonw_key_string(w, "refused", text);
-	if (!node_limits_use_known(a->limits, node))
-		jsonw_key_string(w, "useCap", "off: no usage data");
-}
-
 static void write_node(struct jsonw *w, struct answer *a, size_t at, bool comma)
 {
 	const struct score_node *node = &a->job.nodes[at];
 	int64_t scores[SCORE_PLUGINS] = {0};
 	double score;
+	char text[NODE_REFUSAL_TEXT];
 
 	write_tail(a, node);
 	score = score_job_score(&a->job, at, scores);
@@ -239,7 +223,13 @@ static void write_node(struct jsonw *w, struct answer *a, size_t at, bool comma)
 	buf_add_char(w->out, ']');
 	w->comma = true;
 	write_reason(w, a, at, scores);
-	write_limits(w, a, node);
+	/* The answer of the extender's filter. */
+	if (a->limits) {
+		if (node_limits_check(a->limits, &a->job.query, node, text))
+			jsonw_key_string(w, "refused", text);
+		if (!node_limits_use_known(a->limits, node))
+			jsonw_key_string(w, "useCap", "off: no usage data");
+	}
 	if (a->fit)
 		scores_fit_write_node(a->fit, w, node->name);
 	jsonw_object_close(w);

@@ -112,17 +112,6 @@ static const char *verdict_of(const struct slack_class *c)
 	return c->target < c->wanted ? "lowering" : "placed";
 }
 
-static void write_slots(struct jsonw *w, const struct slack_class *c)
-{
-	jsonw_key_object(w, "slots");
-	jsonw_key_int(w, "byRequests", c->slots);
-	if (c->slots_more)
-		jsonw_key_bool(w, "atLeast", true);
-	if (c->slots_by_use >= 0)
-		jsonw_key_int(w, "byUse", c->slots_by_use);
-	jsonw_object_close(w);
-}
-
 static void write_refusals(struct jsonw *w, const struct slack_class *c)
 {
 	if (!c->unplaced)
@@ -180,7 +169,13 @@ static void write_class(struct jsonw *w, const struct slack_result *s, const str
 	if (c->balloons)
 		jsonw_key_int(w, "balloons", c->balloons);
 	jsonw_key_int(w, "unplaced", c->unplaced);
-	write_slots(w, c);
+	jsonw_key_object(w, "slots");
+	jsonw_key_int(w, "byRequests", c->slots);
+	if (c->slots_more)
+		jsonw_key_bool(w, "atLeast", true);
+	if (c->slots_by_use >= 0)
+		jsonw_key_int(w, "byUse", c->slots_by_use);
+	jsonw_object_close(w);
 	jsonw_key_fixed(w, "fragmentation", (double)c->fragmentation_ppm / SLACK_PPM, 6);
 	if (explain && *c->signature)
 		jsonw_key_string(w, "asks", c->signature);
@@ -239,18 +234,6 @@ static void write_moves(struct jsonw *w, const struct slack_result *s)
 	jsonw_object_close(w);
 }
 
-static void write_notes(struct jsonw *w, const struct slack_result *s)
-{
-	jsonw_key_array(w, "notes");
-	for (size_t i = 0; i < s->issue_count; i++) {
-		jsonw_object_open(w);
-		jsonw_key_string(w, "about", s->issues[i].who);
-		jsonw_key_string(w, "text", s->issues[i].text);
-		jsonw_object_close(w);
-	}
-	jsonw_array_close(w);
-}
-
 /* --- the answer ------------------------------------------------------------------------------- */
 
 static void write_answer(const struct plan_result *r, const struct slack_request *q, int64_t now_ns,
@@ -272,7 +255,14 @@ static void write_answer(const struct plan_result *r, const struct slack_request
 	write_classes(&w, &r->slack, q);
 	write_demand(&w, &r->slack);
 	write_moves(&w, &r->slack);
-	write_notes(&w, &r->slack);
+	jsonw_key_array(&w, "notes");
+	for (size_t i = 0; i < r->slack.issue_count; i++) {
+		jsonw_object_open(&w);
+		jsonw_key_string(&w, "about", r->slack.issues[i].who);
+		jsonw_key_string(&w, "text", r->slack.issues[i].text);
+		jsonw_object_close(&w);
+	}
+	jsonw_array_close(&w);
 	if (q->explain)
 		list_write_lines(&w, "narration", r->slack.narration.data);
 	list_answer_close(&w);

@@ -172,12 +172,6 @@ static void write_usage_head(struct snapshot_stream *s)
 	next_part(s);
 }
 
-/* A node that only the API knows has empty stats, which it gets again by itself. */
-static bool is_measured(const struct view_node *n)
-{
-	return n->stats->end_ns || !n->model;
-}
-
 static void write_node(struct snapshot_stream *s)
 {
 	const struct view_node *n;
@@ -189,7 +183,8 @@ static void write_node(struct snapshot_stream *s)
 		return;
 	}
 	n = s->view->nodes[s->at++];
-	if (is_measured(n))
+	/* A node that only the API knows has empty stats, which it gets again by itself. */
+	if (n->stats->end_ns || !n->model)
 		stats_json_write_node(n->stats, &s->w);
 }
 

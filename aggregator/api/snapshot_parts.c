@@ -117,19 +117,6 @@ static void pass_over(struct snapshot *s, const char *kind)
 			 len ? ", " : "", kind);
 }
 
-/*
- * Of several versions the last by name, so that the order of items does not matter. A Snapshot
- * tells it in its sources.
- */
-static void see_kind(struct snapshot *s, enum object_kind kind, const char *version)
-{
-	struct model_source *source = &s->sources[kind];
-
-	s->seen[kind] = true;
-	if (strcmp(version, source->api_version) > 0)
-		snprintf(source->api_version, sizeof(source->api_version), "%s", version);
-}
-
 static int add_object(struct snapshot *s, const struct snapshot_text *t, const char *version,
 		      const char *kind_name, cJSON *item)
 {
@@ -146,8 +133,17 @@ static int add_object(struct snapshot *s, const struct snapshot_text *t, const c
 		pass_over(s, kind_name);
 		return 0;
 	}
-	if (!s->own)
-		see_kind(s, kind, version);
+	if (!s->own) {
+		struct model_source *source = &s->sources[kind];
+
+		/*
+		 * Of several versions the last by name, so that the order of items does not matter.
+		 * A Snapshot tells it in its sources.
+		 */
+		s->seen[kind] = true;
+		if (strcmp(version, source->api_version) > 0)
+			snprintf(source->api_version, sizeof(source->api_version), "%s", version);
+	}
 	see_times(s, item);
 	if (*version && !*snapshot_member(item, "apiVersion")) {
 		cJSON_DeleteItemFromObjectCaseSensitive(item, "apiVersion");
@@ -233,25 +229,20 @@ struct destination {
 	add_item *add;
 };
 
-static void see_end(struct snapshot *s, const cJSON *item)
-{
-	const char *end = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "end"));
-	int64_t ns;
-
-	if (end && timefmt_parse(end, &ns, NULL) == 0)
-		snapshot_saw_time(&s->usage_ns, ns);
-}
-
 static int read_item(const struct destination *to, struct snapshot_text *t, size_t index)
 {
 	const struct snapshot_text before = *t;
 	char field[JSON_IO_FIELD_MAX] = "", name[ENTITY_NAME_MAX + 1];
 	struct error why = {""};
 	cJSON *item;
+	const char *end;
+	int64_t ns;
 
 	if (snapshot_text_parse(t, &item))
 		return -EINVAL;
-	see_end(to->snapshot, item);
+	end = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "end"));
+	if (end && timefmt_parse(end, &ns, NULL) == 0)
+		snapshot_saw_time(&to->snapshot->usage_ns, ns);
 	snprintf(name, sizeof(name), "%s", snapshot_member(item, "name"));
 	if (to->add(to->snapshot->node_stats, item, field, &why))
 		return snapshot_text_fail(&before, "%s%s[%zu]%s%s: %s", to->path, to->list, index,

@@ -207,18 +207,13 @@ static int read_node(struct answer *a, const cJSON *item)
 	return read_extra(a, item, use);
 }
 
-static bool is_stray(const cJSON *item)
-{
-	return !member(item, "metrics") &&
-	       (strcmp(item->string, "metadata") == 0 || strcmp(item->string, "tags") == 0);
-}
-
 static int read_nodes(struct answer *a, const cJSON *nodes, bool kep)
 {
 	const cJSON *item;
 
 	cJSON_ArrayForEach (item, nodes) {
-		if (kep && is_stray(item))
+		if (kep && !member(item, "metrics") &&
+		    (strcmp(item->string, "metadata") == 0 || strcmp(item->string, "tags") == 0))
 			continue;
 		if (!cJSON_IsObject(item) || (kep && !member(item, "metrics")))
 			return snapshot_text_fail(

@@ -60,18 +60,6 @@ static void write_resource(struct jsonw *w, const struct cluster *c, enum object
 	jsonw_object_close(w);
 }
 
-static void write_kubernetes(struct jsonw *w, const struct api_context *ctx, const struct view *v,
-			     int64_t now_ns)
-{
-	jsonw_key_object(w, "kubernetes");
-	jsonw_key_string(w, "mode", ctx->kubernetes_mode ? ctx->kubernetes_mode : "standalone");
-	jsonw_key_array(w, "resources");
-	for (int kind = 0; v->cluster && kind < OBJECT_KINDS; kind++)
-		write_resource(w, v->cluster, (enum object_kind)kind, now_ns);
-	jsonw_array_close(w);
-	jsonw_object_close(w);
-}
-
 /* --- agents, and what is odd about them ------------------------------------------------------- */
 
 /* Sorts of nodes; a node is of several. */
@@ -291,16 +279,6 @@ static const char *nudge_state(const struct requeue_counters *c)
 	}
 }
 
-static void write_refused_pods(struct jsonw *w, const struct requeue_counters *c)
-{
-	jsonw_key_object(w, "refusedPods");
-	jsonw_key_uint(w, "waiting", counter_get(&c->waiting));
-	jsonw_key_string(w, "nudge", nudge_state(c));
-	jsonw_key_uint(w, "nudges", counter_get(&c->sent));
-	jsonw_key_uint(w, "failures", counter_get(&c->failed));
-	jsonw_object_close(w);
-}
-
 static void write_view(struct jsonw *w, const struct view *v, int64_t now_ns)
 {
 	uint64_t pods = v->cluster ? v->cluster->tables[OBJECT_POD]->count : 0;
@@ -326,7 +304,13 @@ void api_status(const struct api_context *ctx, const struct api_request *rq,
 	(void)rq;
 	list_answer_open(rs, &w, "Status", now_ns);
 	jsonw_key_string(&w, "version", EVENKEEL_VERSION);
-	write_kubernetes(&w, ctx, v, now_ns);
+	jsonw_key_object(&w, "kubernetes");
+	jsonw_key_string(&w, "mode", ctx->kubernetes_mode ? ctx->kubernetes_mode : "standalone");
+	jsonw_key_array(&w, "resources");
+	for (int kind = 0; v->cluster && kind < OBJECT_KINDS; kind++)
+		write_resource(&w, v->cluster, (enum object_kind)kind, now_ns);
+	jsonw_array_close(&w);
+	jsonw_object_close(&w);
 	count_nodes(&tally, v, now_ns);
 	write_agents(&w, &tally);
 	write_odd_nodes(&w, &tally);
@@ -334,7 +318,12 @@ void api_status(const struct api_context *ctx, const struct api_request *rq,
 	write_frames(&w, ctx->counters);
 	write_access(&w, &ctx->counters->access, now_ns);
 	write_database(&w, &ctx->counters->store, now_ns);
-	write_refused_pods(&w, &ctx->counters->requeue);
+	jsonw_key_object(&w, "refusedPods");
+	jsonw_key_uint(&w, "waiting", counter_get(&ctx->counters->requeue.waiting));
+	jsonw_key_string(&w, "nudge", nudge_state(&ctx->counters->requeue));
+	jsonw_key_uint(&w, "nudges", counter_get(&ctx->counters->requeue.sent));
+	jsonw_key_uint(&w, "failures", counter_get(&ctx->counters->requeue.failed));
+	jsonw_object_close(&w);
 	write_view(&w, v, now_ns);
 	list_answer_close(&w);
 	view_drop(v);

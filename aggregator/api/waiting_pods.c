@@ -495,24 +495,10 @@ static bool take_search(struct waiting_pods *w, const struct review *r, struct q
 	return first != NULL;
 }
 
-/* A vain search counts for all pods like this one. */
-static void note_search(struct waiting_pods *w, const struct review *r, const struct kube_pod *pod,
-			int64_t retry_ns)
-{
-	struct waiting_pod *e;
-
-	pthread_mutex_lock(&w->lock);
-	for (e = w->by_uid; e; e = e->hh.next)
-		if (e->pod == pod || kube_pods_are_alike(e->pod, pod)) {
-			e->searched_ns = r->now_ns;
-			e->retry_ns = retry_ns;
-		}
-	pthread_mutex_unlock(&w->lock);
-}
-
 static bool search_one(struct waiting_pods *w, const struct review *r, const struct question *q)
 {
 	int64_t retry_ns;
+	struct waiting_pod *e;
 
 	if (is_gone(r, q)) {
 		waiting_pods_passed(w, q->pod->object.uid);
@@ -522,7 +508,14 @@ static bool search_one(struct waiting_pods *w, const struct review *r, const str
 		put_off(w, q->pod->object.uid, r->now_ns);
 		return true;
 	}
-	note_search(w, r, q->pod, retry_ns);
+	/* A vain search counts for all pods like this one. */
+	pthread_mutex_lock(&w->lock);
+	for (e = w->by_uid; e; e = e->hh.next)
+		if (e->pod == q->pod || kube_pods_are_alike(e->pod, q->pod)) {
+			e->searched_ns = r->now_ns;
+			e->retry_ns = retry_ns;
+		}
+	pthread_mutex_unlock(&w->lock);
 	return false;
 }
 
@@ -544,13 +537,6 @@ static bool search(struct waiting_pods *w, const struct review *r, int64_t end_n
 	w->searched_ns = r->now_ns;
 	w->rest_ns = (clock_thread_cpu_ns() - began_ns) * SEARCH_REST;
 	return found;
-}
-
-/* No nudge was sent since the start. */
-static bool is_first(const struct waiting_pods *w, const struct view *v)
-{
-	return counter_get(&w->counters->enabled) && !counter_get(&w->counters->sent) &&
-	       extender_knows_cluster(v, NULL);
 }
 
 bool waiting_pods_review(struct waiting_pods *w, const struct api_context *ctx)
@@ -575,7 +561,11 @@ bool waiting_pods_review(struct waiting_pods *w, const struct api_context *ctx)
 		question_fini(&q);
 		late = clock_thread_cpu_ns() >= end_ns;
 	}
-	passes = passes || is_first(w, r.view) || search(w, &r, end_ns);
+	/* No nudge was sent since the start. */
+	passes = passes ||
+		 (counter_get(&w->counters->enabled) && !counter_get(&w->counters->sent) &&
+		  extender_knows_cluster(r.view, NULL)) ||
+		 search(w, &r, end_ns);
 	for (size_t i = 0; i < r.refused_count; i++)
 		object_drop(&r.refused[i]->object);
 	view_drop(r.view);

@@ -24,41 +24,33 @@ static double presentable(double value)
 	return fmin(value, VALUE_MOST);
 }
 
-static void encode_metric(struct jsonw *w, const struct watcher_metric *m)
-{
-	jsonw_object_open(w);
-	jsonw_key_string(w, "name", m->name);
-	jsonw_key_string(w, "type", m->type);
-	jsonw_key_string(w, "operator", m->operator);
-	jsonw_key_string(w, "rollup", m->rollup);
-	jsonw_key_fixed(w, "value", presentable(m->value), 6);
-	jsonw_object_close(w);
-}
-
-static void encode_extra(struct jsonw *w, const struct watcher_node *n)
-{
-	jsonw_key_string(w, "state", n->state);
-	jsonw_key_string(w, "window", n->window);
-	jsonw_key_fixed(w, "windowSeconds", n->window_seconds, 3);
-	jsonw_key_fixed(w, "ageSeconds", n->age_seconds, 3);
-	jsonw_key_uint(w, "samples", n->samples);
-}
-
 static void encode_node(struct jsonw *w, const struct watcher_node *n)
 {
 	jsonw_key_object(w, n->name);
 	jsonw_key_array(w, "metrics");
 	for (size_t i = 0; i < n->metric_count; i++)
-		if (isfinite(n->metrics[i].value))
-			encode_metric(w, &n->metrics[i]);
+		if (isfinite(n->metrics[i].value)) {
+			jsonw_object_open(w);
+			jsonw_key_string(w, "name", n->metrics[i].name);
+			jsonw_key_string(w, "type", n->metrics[i].type);
+			jsonw_key_string(w, "operator", n->metrics[i].operator);
+			jsonw_key_string(w, "rollup", n->metrics[i].rollup);
+			jsonw_key_fixed(w, "value", presentable(n->metrics[i].value), 6);
+			jsonw_object_close(w);
+		}
 	jsonw_array_close(w);
 	jsonw_key_object(w, "tags");
 	jsonw_object_close(w);
 	jsonw_key_object(w, "metadata");
 	jsonw_key_string(w, "dataCenter", n->data_center ? n->data_center : "");
 	jsonw_object_close(w);
-	if (n->extra)
-		encode_extra(w, n);
+	if (n->extra) {
+		jsonw_key_string(w, "state", n->state);
+		jsonw_key_string(w, "window", n->window);
+		jsonw_key_fixed(w, "windowSeconds", n->window_seconds, 3);
+		jsonw_key_fixed(w, "ageSeconds", n->age_seconds, 3);
+		jsonw_key_uint(w, "samples", n->samples);
+	}
 	jsonw_object_close(w);
 }
 
