@@ -590,13 +590,6 @@ static int set_address(struct client *c, const struct asked *a, struct error *re
 	return rc;
 }
 
-static void add_hint(const struct client *c, struct error *reason)
-{
-	const struct error said = *reason;
-
-	error_set(reason, "%s%s", said.text, c->hint);
-}
-
 /* The HTTP status in *status, with the body; else -errno with the reason. */
 static int send_request(struct client *c, const struct asked *a, struct buf *body, long *status,
 			struct error *reason)
@@ -626,8 +619,11 @@ static int send_request(struct client *c, const struct asked *a, struct buf *bod
 	curl_slist_free_all(headers);
 	if (code != CURLE_OK) {
 		rc = explain_failure(c, code, reason);
-		if (c->hint && (rc == -EHOSTUNREACH || rc == -ETIMEDOUT))
-			add_hint(c, reason);
+		if (c->hint && (rc == -EHOSTUNREACH || rc == -ETIMEDOUT)) {
+			const struct error said = *reason;
+
+			error_set(reason, "%s%s", said.text, c->hint);
+		}
 		return rc;
 	}
 	curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, status);

@@ -167,19 +167,6 @@ static int add_args(cJSON *all, const char *option, struct error *reason)
 	return 0;
 }
 
-static void write_names(const struct option_list *plugins, struct jsonw *w)
-{
-	jsonw_key_array(w, "plugins");
-	for (size_t i = 0; i < plugins->count; i++) {
-		const char *option = plugins->items[i];
-		char *name = mem_strndup(option, strcspn(option, ":"));
-
-		jsonw_string(w, name);
-		free(name);
-	}
-	jsonw_array_close(w);
-}
-
 int plugin_option_write(const struct option_list *plugins, struct jsonw *w, struct error *reason)
 {
 	cJSON *all;
@@ -192,7 +179,15 @@ int plugin_option_write(const struct option_list *plugins, struct jsonw *w, stru
 	for (size_t i = 0; i < plugins->count && !rc; i++)
 		rc = add_args(all, plugins->items[i], reason);
 	if (!rc) {
-		write_names(plugins, w);
+		jsonw_key_array(w, "plugins");
+		for (size_t i = 0; i < plugins->count; i++) {
+			const char *option = plugins->items[i];
+			char *name = mem_strndup(option, strcspn(option, ":"));
+
+			jsonw_string(w, name);
+			free(name);
+		}
+		jsonw_array_close(w);
 		if (all->child) {
 			text = cJSON_PrintUnformatted(all);
 			jsonw_key(w, "args");
@@ -205,16 +200,6 @@ int plugin_option_write(const struct option_list *plugins, struct jsonw *w, stru
 }
 
 /* --- the request ------------------------------------------------------------------------------ */
-
-static void write_nodes(struct jsonw *w, const struct cli *cli)
-{
-	if (cli->operand_count == 0)
-		return;
-	jsonw_key_array(w, "nodes");
-	for (size_t i = 0; i < cli->operand_count; i++)
-		jsonw_string(w, cli->operands[i]);
-	jsonw_array_close(w);
-}
 
 /* The length of a number above 0 at text, as JSON writes it; 0: there is none. */
 static size_t weight_len(const char *text)
@@ -270,7 +255,12 @@ int scores_write_request(const struct cli *cli, const char *pod, size_t pod_len,
 	struct jsonw w;
 
 	answer_open_request(&w, out, pod, pod_len);
-	write_nodes(&w, cli);
+	if (cli->operand_count != 0) {
+		jsonw_key_array(&w, "nodes");
+		for (size_t i = 0; i < cli->operand_count; i++)
+			jsonw_string(&w, cli->operands[i]);
+		jsonw_array_close(&w);
+	}
 	if (plugin_option_write(&o->plugins, &w, reason))
 		return -EINVAL;
 	if (o->blend && write_blend(&w, o->blend, reason))

@@ -182,19 +182,6 @@ static void say_unplaced(struct cli *cli, const cJSON *item, struct buf *line)
 	buf_clear(line);
 }
 
-static void say_node(struct cli *cli, const cJSON *demand, struct buf *line)
-{
-	double count = document_number(demand, "count");
-	const char *type = document_text(demand, "instanceType");
-
-	buf_printf(line, "%.0f more node%s like %s%s%s%s (", count, units_plural(count),
-		   document_text_or(demand, "like", "-"), type ? " of type " : "", type ? type : "",
-		   "");
-	write_amount(line, demand, "gives");
-	buf_add_str(line, " for pods) would hold what finds no place.");
-	lines_wrap_buf(cli, 0, line);
-}
-
 static void print_words(struct cli *cli, const cJSON *doc)
 {
 	struct buf line = BUF_INIT;
@@ -205,8 +192,17 @@ static void print_words(struct cli *cli, const cJSON *doc)
 	for (item = document_first(doc, "items"); item; item = item->next)
 		if (!is_hidden(cli, item))
 			say_unplaced(cli, item, &line);
-	for (item = document_first(doc, "nodesToAdd"); item; item = item->next)
-		say_node(cli, item, &line);
+	for (item = document_first(doc, "nodesToAdd"); item; item = item->next) {
+		double count = document_number(item, "count");
+		const char *type = document_text(item, "instanceType");
+
+		buf_printf(&line, "%.0f more node%s like %s%s%s%s (", count, units_plural(count),
+			   document_text_or(item, "like", "-"), type ? " of type " : "",
+			   type ? type : "", "");
+		write_amount(&line, item, "gives");
+		buf_add_str(&line, " for pods) would hold what finds no place.");
+		lines_wrap_buf(cli, 0, &line);
+	}
 	for (item = document_first(doc, "notes"); item; item = item->next)
 		lines_wrap_under(cli, 0, document_text_or(item, "text", ""),
 				 "%s: ", document_text_or(item, "about", "-"));

@@ -21,21 +21,6 @@ static const struct option_spec specs[] = {{0}};
 
 /* --- the verdict ------------------------------------------------------------------------------ */
 
-static void print_violation(struct cli *cli, const struct verify_plan *p,
-			    const struct verify_violation *v)
-{
-	const struct verify_move *m = v->move;
-	const char *name = verify_invariant_name(v->invariant);
-
-	if (m)
-		lines_wrap_under(cli, 2, v->text.text,
-				 "%s: move %zu of %zu, pod %s/%s from %s to %s: ", name,
-				 (size_t)(m - p->moves) + 1, p->move_count, m->namespace, m->name,
-				 m->from, m->to ? m->to : "nowhere");
-	else
-		lines_wrap_under(cli, 2, v->text.text, "%s: ", name);
-}
-
 static void write_violation(struct jsonw *w, const struct verify_plan *p,
 			    const struct verify_violation *v)
 {
@@ -81,8 +66,18 @@ static void print_table(struct cli *cli, const struct verify_plan *p, const stru
 		lines_print(cli, "agrees: %zu %s%s", p->move_count,
 			    p->move_count == 1 ? "move" : "moves",
 			    p->node_count ? "" : " (the plan drains no node)");
-	for (size_t i = 0; i < r->count; i++)
-		print_violation(cli, p, &r->of[i]);
+	for (size_t i = 0; i < r->count; i++) {
+		const struct verify_move *m = r->of[i].move;
+		const char *name = verify_invariant_name(r->of[i].invariant);
+
+		if (m)
+			lines_wrap_under(cli, 2, r->of[i].text.text,
+					 "%s: move %zu of %zu, pod %s/%s from %s to %s: ", name,
+					 (size_t)(m - p->moves) + 1, p->move_count, m->namespace,
+					 m->name, m->from, m->to ? m->to : "nowhere");
+		else
+			lines_wrap_under(cli, 2, r->of[i].text.text, "%s: ", name);
+	}
 	if (!p->capped)
 		lines_print(cli, "real use not judged: the plan has no cap");
 	if (!p->limited)

@@ -34,18 +34,6 @@ struct table *columns_start(const struct cli *cli, const struct column *columns,
 	return t;
 }
 
-static void add_field(const struct row *r, const struct csv_field *field)
-{
-	const cJSON *value = document_at(r->item, field->path);
-
-	if (cJSON_IsNumber(value))
-		csv_number(r, value->valuedouble);
-	else if (cJSON_IsBool(value))
-		csv_text(r, cJSON_IsTrue(value) ? "true" : "false");
-	else
-		csv_text(r, cJSON_GetStringValue(value));
-}
-
 void columns_add_row(const struct row *r, const char *name, double key,
 		     const struct column *columns, const struct csv_field *fields)
 {
@@ -53,8 +41,16 @@ void columns_add_row(const struct row *r, const char *name, double key,
 	table_key(r->table, key);
 	for (const struct column *c = columns; c->title; c++)
 		c->cell(r, c);
-	for (const struct csv_field *f = fields; f && f->title; f++)
-		add_field(r, f);
+	for (const struct csv_field *f = fields; f && f->title; f++) {
+		const cJSON *value = document_at(r->item, f->path);
+
+		if (cJSON_IsNumber(value))
+			csv_number(r, value->valuedouble);
+		else if (cJSON_IsBool(value))
+			csv_text(r, cJSON_IsTrue(value) ? "true" : "false");
+		else
+			csv_text(r, cJSON_GetStringValue(value));
+	}
 }
 
 void columns_hide(const struct cli *cli, struct table *t, const struct column *columns)

@@ -138,28 +138,23 @@ static void add_verdicts(struct buf *line, const cJSON *doc)
 	buf_add_char(line, '.');
 }
 
-static void add_hindrances(struct buf *line, const cJSON *doc)
+static void print_summary(struct cli *cli, const cJSON *doc)
 {
-	double held = document_number(doc, "throttled.held");
+	const char *stops = document_text(doc, "owed.why");
+	struct buf line = BUF_INIT;
+	double held;
 
+	if (stops)
+		lines_wrap(cli, 0, "No more nodes are drained: %s.", stops);
+	add_verdicts(&line, doc);
+	held = document_number(doc, "throttled.held");
 	if (held > 0)
-		buf_printf(line, " %s%.0f of %.0f nodes and %.0f of %.0f drains; %.0f wait.",
+		buf_printf(&line, " %s%.0f of %.0f nodes and %.0f of %.0f drains; %.0f wait.",
 			   document_is_true(doc, "throttled.state") ? "Throttled: " : "",
 			   document_number(doc, "throttled.nodes.used"),
 			   document_number(doc, "throttled.nodes.limit"),
 			   document_number(doc, "throttled.drains.used"),
 			   document_number(doc, "throttled.drains.limit"), held);
-}
-
-static void print_summary(struct cli *cli, const cJSON *doc)
-{
-	const char *stops = document_text(doc, "owed.why");
-	struct buf line = BUF_INIT;
-
-	if (stops)
-		lines_wrap(cli, 0, "No more nodes are drained: %s.", stops);
-	add_verdicts(&line, doc);
-	add_hindrances(&line, doc);
 	lines_wrap_buf(cli, 0, &line);
 	buf_fini(&line);
 	lines_add_pod_use(cli, doc);

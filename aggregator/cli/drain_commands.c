@@ -154,14 +154,6 @@ static void add_steps(struct script *s, const cJSON *first)
 	}
 }
 
-/* Pods of other nodes, which fall with those of this one. */
-static void add_fallen(struct script *s, const cJSON *first)
-{
-	for (const cJSON *move = first; move; move = move->next)
-		if (*text_of(move, "from"))
-			add_eviction(s, move);
-}
-
 /* settles: the node after it waits until its pods are ready elsewhere. */
 static void add_drain(struct script *s, const cJSON *node, bool settles)
 {
@@ -173,7 +165,10 @@ static void add_drain(struct script *s, const cJSON *node, bool settles)
 	if (settles)
 		add_workloads(s, moves, 0);
 	settles = s->drain.len > before;
-	add_fallen(s, moves);
+	/* Pods of other nodes, which fall with those of this one. */
+	for (const cJSON *move = moves; move; move = move->next)
+		if (*text_of(move, "from"))
+			add_eviction(s, move);
 	buf_add_str(&s->drain, "kubectl drain ");
 	add_word(&s->drain, document_text_or(node, "name", ""));
 	buf_add_str(&s->drain, " --ignore-daemonsets");
@@ -245,15 +240,6 @@ static const char functions_end[] =
 	"  gone= ready=\n"
 	"}\n";
 
-/* Kubernetes below 1.22 knows no other than v1beta1. */
-static void add_functions(struct buf *out, const cJSON *doc)
-{
-	const char *api = document_text_or(doc, "wave.evictions", "");
-
-	buf_printf(out, "%s%s%s", functions, strcmp(api, "policy/v1beta1") == 0 ? api : "policy/v1",
-		   functions_end);
-}
-
 void drain_print_commands(struct cli *cli, const cJSON *doc)
 {
 	bool any_order = document_is_true(doc, "wave.anyOrder");
@@ -266,8 +252,13 @@ void drain_print_commands(struct cli *cli, const cJSON *doc)
 		add_word(&s.cordon, document_text_or(node, "name", ""));
 		add_drain(&s, node, next && !any_order);
 	}
-	if (s.waits)
-		add_functions(&cli->out, doc);
+	if (s.waits) {
+		const char *api = document_text_or(doc, "wave.evictions", "");
+
+		/* Kubernetes below 1.22 knows no other than v1beta1. */
+		buf_printf(&cli->out, "%s%s%s", functions,
+			   strcmp(api, "policy/v1beta1") == 0 ? api : "policy/v1", functions_end);
+	}
 	if (s.cordon.len)
 		buf_printf(&cli->out, "kubectl cordon%s\n%s", s.cordon.data, s.drain.data);
 	buf_fini(&s.cordon);

@@ -103,22 +103,6 @@ void output_rows(struct cli *cli, const struct table *t, const char *kind)
 			 names.unclean);
 }
 
-static int make_yaml(struct cli *cli, int code)
-{
-	cJSON *object;
-
-	if (!cli->out.len)
-		return code;
-	object = cJSON_ParseWithLength(cli->out.data, cli->out.len);
-	buf_clear(&cli->out);
-	if (!object)
-		return cli_fail(&cli->reason, CLI_ERROR,
-				"the answer is not JSON; is that an evenkeel-aggregator?");
-	json_yaml_write(object, cli->options->watch_ns > 0, &cli->out);
-	cJSON_Delete(object);
-	return code;
-}
-
 static void break_line(struct buf *out, size_t depth)
 {
 	buf_printf(out, "\n%*s", (int)(2 * depth), "");
@@ -178,8 +162,20 @@ int output_finish(struct cli *cli, int code)
 {
 	if (cli->out.len && (cli->form == OUTPUT_JSON || cli->form >= OUTPUT_BALLOONS))
 		show_json(cli);
-	if (cli->form == OUTPUT_YAML)
-		return make_yaml(cli, code);
+	if (cli->form == OUTPUT_YAML) {
+		cJSON *object;
+
+		if (!cli->out.len)
+			return code;
+		object = cJSON_ParseWithLength(cli->out.data, cli->out.len);
+		buf_clear(&cli->out);
+		if (!object)
+			return cli_fail(&cli->reason, CLI_ERROR,
+					"the answer is not JSON; is that an evenkeel-aggregator?");
+		json_yaml_write(object, cli->options->watch_ns > 0, &cli->out);
+		cJSON_Delete(object);
+		return code;
+	}
 	if (output_is_rows(cli->form)) {
 		buf_clear(&cli->out);
 		buf_add(&cli->out, cli->rows.data ? cli->rows.data : "", cli->rows.len);

@@ -87,20 +87,13 @@ static void keep_item(struct list *l, struct span raw)
 	buf_add(&l->items, raw.start, raw.len);
 }
 
-static void set_more(struct list *l, const cJSON *doc)
-{
-	const char *token = document_text(doc, "continue");
-
-	free(l->more);
-	l->more = token && token[0] ? mem_strdup(token) : NULL;
-}
-
 int list_read_page(struct list *l, struct error *reason)
 {
 	cJSON *doc = cJSON_ParseWithLength(l->page.data ? l->page.data : "", l->page.len);
 	const cJSON *items = document_at(doc, "items"), *item;
 	double time = document_time(doc, "time") + l->held;
 	struct span left, raw;
+	const char *token;
 
 	if (!cJSON_IsArray(items) || !document_find_items(l->page.data, l->page.len, &left)) {
 		cJSON_Delete(doc);
@@ -118,7 +111,9 @@ int list_read_page(struct list *l, struct error *reason)
 			keep_item(l, raw);
 	}
 	l->pages++;
-	set_more(l, doc);
+	token = document_text(doc, "continue");
+	free(l->more);
+	l->more = token && token[0] ? mem_strdup(token) : NULL;
 	cJSON_Delete(doc);
 	return 0;
 }

@@ -152,19 +152,6 @@ static const struct csv_field fields[] = {
 	{"reason", "reason"}, {"refused_by", "fitReason"}, {0},
 };
 
-static void add_data_columns(const struct cli *cli, struct table *t, const cJSON *plugins)
-{
-	for (const cJSON *plugin = document_first(plugins, ""); plugin; plugin = plugin->next) {
-		const char *name = document_text_or(plugin, "name", "-");
-		char *score = mem_printf("%s_score", name), *fallback = mem_printf("%s_rung", name);
-
-		csv_column(cli, t, score);
-		csv_column(cli, t, fallback);
-		free(score);
-		free(fallback);
-	}
-}
-
 static void add_data_cells(const struct row *r, const cJSON *plugins)
 {
 	for (const cJSON *plugin = document_first(plugins, ""); plugin; plugin = plugin->next) {
@@ -184,7 +171,15 @@ static void print_table(struct cli *cli, cJSON *const *items, size_t count)
 	struct row row = {.cli = cli, .table = columns_start(cli, columns, fields)};
 	struct buf fallbacks = BUF_INIT;
 
-	add_data_columns(cli, row.table, plugins);
+	for (const cJSON *plugin = document_first(plugins, ""); plugin; plugin = plugin->next) {
+		const char *name = document_text_or(plugin, "name", "-");
+		char *score = mem_printf("%s_score", name), *fallback = mem_printf("%s_rung", name);
+
+		csv_column(cli, row.table, score);
+		csv_column(cli, row.table, fallback);
+		free(score);
+		free(fallback);
+	}
 	for (size_t i = 0; i < count; i++) {
 		read_fallbacks(items[i], &fallbacks);
 		row.item = items[i];
@@ -252,15 +247,6 @@ static void explain_terms(struct cli *cli, const cJSON *plugin)
 	table_free(row.table);
 }
 
-static void explain_plugin(struct cli *cli, const cJSON *plugin)
-{
-	lines_print(cli, "  %s %.0f  (%s, %s)", document_text_or(plugin, "name", "-"),
-		    document_number(plugin, "score"), document_text_or(plugin, "variant", "-"),
-		    document_text_or(plugin, "rung", "-"));
-	lines_wrap(cli, EXPLAIN_INDENT, "%s", document_text_or(plugin, "reason", ""));
-	explain_terms(cli, plugin);
-}
-
 /* "The pod fits on 3 of 5 nodes; refused by NodeResourcesFit on 1, TaintToleration on 1." */
 static void explain_counts(struct cli *cli, const cJSON *doc)
 {
@@ -291,8 +277,14 @@ static void explain_node(struct cli *cli, const cJSON *item)
 	if (tells_fits(item))
 		lines_wrap(cli, EXPLAIN_INDENT, "%s%s", refusal ? "does not fit: " : "fits",
 			   refusal ? refusal : "");
-	for (; plugin; plugin = plugin->next)
-		explain_plugin(cli, plugin);
+	for (; plugin; plugin = plugin->next) {
+		lines_print(cli, "  %s %.0f  (%s, %s)", document_text_or(plugin, "name", "-"),
+			    document_number(plugin, "score"),
+			    document_text_or(plugin, "variant", "-"),
+			    document_text_or(plugin, "rung", "-"));
+		lines_wrap(cli, EXPLAIN_INDENT, "%s", document_text_or(plugin, "reason", ""));
+		explain_terms(cli, plugin);
+	}
 }
 
 static void explain_expected(struct cli *cli, const cJSON *doc)
