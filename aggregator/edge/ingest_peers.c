@@ -126,20 +126,6 @@ static struct peer *find_peer(const struct ingest_peers *p, uint64_t id)
 	return peer && peer->id == id ? peer : NULL;
 }
 
-static size_t take_index(struct ingest_peers *p)
-{
-	size_t at = p->free_hint, old = p->room;
-
-	while (at < p->room && p->peers[at])
-		at++;
-	if (at == p->room) {
-		p->peers = mem_grow(p->peers, old, &p->room, sizeof(struct peer *));
-		memset(&p->peers[old], 0, (p->room - old) * sizeof(struct peer *));
-	}
-	p->free_hint = at + 1;
-	return at;
-}
-
 /* Makes the epoll readable while a peer is ready. */
 static void tell_ready(struct ingest_peers *p, bool was)
 {
@@ -253,8 +239,15 @@ static bool watch(const struct ingest_peers *p, int fd, uint64_t id)
 static void add_peer(struct ingest_peers *p, int fd, uint64_t address)
 {
 	struct peer *peer = mem_zalloc(1, sizeof(*peer));
-	size_t at = take_index(p);
+	size_t at = p->free_hint, old = p->room;
 
+	while (at < p->room && p->peers[at])
+		at++;
+	if (at == p->room) {
+		p->peers = mem_grow(p->peers, old, &p->room, sizeof(struct peer *));
+		memset(&p->peers[old], 0, (p->room - old) * sizeof(struct peer *));
+	}
+	p->free_hint = at + 1;
 	if (!++p->accepted)
 		p->accepted = 1;
 	peer->fd = fd;
@@ -566,25 +559,21 @@ static int read_peer(struct ingest_peers *p, struct peer *peer, struct ingest_me
 
 /* --- events ----------------------------------------------------------------------------------- */
 
-/* Closes a peer after an error. */
-static void end_failed(struct ingest_peers *p, struct peer *peer, int rc)
-{
-	if (rc == -EPROTO || rc == -EMSGSIZE)
-		end_peer(p, peer, INGEST_CLOSING_PROTOCOL);
-	else if (rc == -ENOBUFS)
-		end_peer(p, peer, INGEST_CLOSING_MEMORY);
-	else
-		close_peer(p, peer); /* closed by the peer */
-}
-
 /* 0: a message; else -EAGAIN. */
 static int serve(struct ingest_peers *p, struct peer *peer, struct ingest_message *message)
 {
 	int rc = peer->state == PEER_READY ? take_kept(p, peer, message)
 					   : read_peer(p, peer, message);
 
-	if (rc && rc != -EAGAIN)
-		end_failed(p, peer, rc);
+	if (rc && rc != -EAGAIN) {
+		/* Closes a peer after an error. */
+		if (rc == -EPROTO || rc == -EMSGSIZE)
+			end_peer(p, peer, INGEST_CLOSING_PROTOCOL);
+		else if (rc == -ENOBUFS)
+			end_peer(p, peer, INGEST_CLOSING_MEMORY);
+		else
+			close_peer(p, peer); /* closed by the peer */
+	}
 	return rc ? -EAGAIN : 0;
 }
 

@@ -209,24 +209,20 @@ static void take_event(struct event_loop *l, void *of)
 		handshake_go_on(of);
 }
 
-/* The library runs after every wait: a new connection may have a request. */
-static void run_once(struct event_loop *l)
-{
-	struct epoll_event events[EVENTS_MAX];
-	int count = epoll_wait(l->handshakes.epoll, events, EVENTS_MAX, timeout_ms(l));
-
-	for (int i = 0; i < count; i++)
-		take_event(l, events[i].data.ptr);
-	MHD_run(l->daemon);
-	set_listening(l);
-}
-
 static void *run(void *arg)
 {
 	struct event_loop *l = arg;
 
-	while (!atomic_load(&l->stop))
-		run_once(l);
+	while (!atomic_load(&l->stop)) {
+		struct epoll_event events[EVENTS_MAX];
+		int count = epoll_wait(l->handshakes.epoll, events, EVENTS_MAX, timeout_ms(l));
+
+		/* The library runs after every wait: a new connection may have a request. */
+		for (int i = 0; i < count; i++)
+			take_event(l, events[i].data.ptr);
+		MHD_run(l->daemon);
+		set_listening(l);
+	}
 	handshakes_go_on(&l->handshakes);
 	MHD_stop_daemon(l->daemon);
 	return NULL;

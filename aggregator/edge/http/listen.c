@@ -103,20 +103,6 @@ static const char *advice(int rc)
 	}
 }
 
-static void describe(struct listener *l)
-{
-	struct sockaddr_storage at = {0};
-	socklen_t len = sizeof(at);
-	char host[INET6_ADDRSTRLEN] = "", port[8] = "";
-
-	getsockname(l->fd, (struct sockaddr *)&at, &len);
-	getnameinfo((struct sockaddr *)&at, len, host, sizeof(host), port, sizeof(port),
-		    NI_NUMERICHOST | NI_NUMERICSERV);
-	snprintf(l->address, sizeof(l->address), at.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s",
-		 host, port);
-	l->loopback = host_is_loopback((const struct sockaddr *)&at);
-}
-
 /* Binds the first address of the family that can be bound. */
 static int bind_family(struct listener *l, const struct address_parts *parts, int family,
 		       struct error *error)
@@ -151,8 +137,18 @@ int listen_open(struct listener *l, const char *address, struct error *error)
 		rc = bind_family(l, &parts, parts.host[0] ? AF_UNSPEC : AF_INET, error);
 	else if (rc)
 		error_set(error, "%s", advice(rc));
-	if (!rc)
-		describe(l);
+	if (!rc) {
+		struct sockaddr_storage at = {0};
+		socklen_t len = sizeof(at);
+		char host[INET6_ADDRSTRLEN] = "", port[8] = "";
+
+		getsockname(l->fd, (struct sockaddr *)&at, &len);
+		getnameinfo((struct sockaddr *)&at, len, host, sizeof(host), port, sizeof(port),
+			    NI_NUMERICHOST | NI_NUMERICSERV);
+		snprintf(l->address, sizeof(l->address),
+			 at.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+		l->loopback = host_is_loopback((const struct sockaddr *)&at);
+	}
 out:
 	if (rc)
 		error_prefix(error, "cannot listen on %s", address);

@@ -171,15 +171,6 @@ static enum MHD_Result do_later(struct workers *ws, void (*run)(struct work *w, 
 	return MHD_YES;
 }
 
-static enum MHD_Result answer_routed(struct pending *p)
-{
-	struct api_response rs = p->rs;
-
-	p->routed = false;
-	p->rs = (struct api_response){0};
-	return answer_send(p->server, p->c, p->path, &rs, p->scheduler);
-}
-
 /* --- requests --------------------------------------------------------------------------------- */
 
 static size_t swallowed(size_t most)
@@ -306,8 +297,13 @@ enum MHD_Result request_on_progress(void *loop, struct MHD_Connection *connectio
 		if (!p->refused && !p->too_large && has_body(connection))
 			return MHD_YES;
 	}
-	if (p->routed)
-		return answer_routed(p);
+	if (p->routed) {
+		struct api_response rs = p->rs;
+
+		p->routed = false;
+		p->rs = (struct api_response){0};
+		return answer_send(p->server, p->c, p->path, &rs, p->scheduler);
+	}
 	ws = p->server->workers[api_work_of(path, p->body.data ? p->body.data : "", p->body.len)];
 	if (ws && !p->too_large && !p->busy && !p->refused)
 		return do_later(ws, run_request, p);

@@ -93,18 +93,6 @@ static int check_exposure(const struct http_server *s, const struct http_config 
 	return 0;
 }
 
-static void note_ways(const struct http_server *s, const struct http_config *config)
-{
-	uint64_t ways = 0;
-
-	ways |= config->auth.token_file ? ACCESS_BY_TOKEN : 0;
-	ways |= config->auth.review_client ? ACCESS_BY_REVIEW : 0;
-	ways |= config->tls.certificate && config->tls.client_ca ? ACCESS_BY_CERTIFICATE : 0;
-	ways |= config->tls.certificate ? ACCESS_OVER_TLS : 0;
-	ways |= s->listener.loopback ? 0 : ACCESS_FROM_AFAR;
-	counter_set(&s->ctx->counters->access.ways, ways);
-}
-
 static int start_workers(struct http_server *s, const struct http_config *config,
 			 struct error *error)
 {
@@ -169,7 +157,15 @@ int http_start_with(struct http_server **out, const struct http_config *config, 
 	if (!rc)
 		rc = start_workers(s, config, error);
 	if (!rc) {
-		note_ways(s, config);
+		uint64_t ways = 0;
+
+		ways |= config->auth.token_file ? ACCESS_BY_TOKEN : 0;
+		ways |= config->auth.review_client ? ACCESS_BY_REVIEW : 0;
+		ways |= config->tls.certificate && config->tls.client_ca ? ACCESS_BY_CERTIFICATE
+									 : 0;
+		ways |= config->tls.certificate ? ACCESS_OVER_TLS : 0;
+		ways |= s->listener.loopback ? 0 : ACCESS_FROM_AFAR;
+		counter_set(&s->ctx->counters->access.ways, ways);
 		rc = start_loops(s, error);
 	}
 	if (rc)

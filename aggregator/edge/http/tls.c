@@ -97,14 +97,6 @@ struct texts {
 	struct secret key;
 };
 
-static void free_texts(struct texts *x)
-{
-	secret_free(&x->key);
-	buf_fini(&x->certificate);
-	buf_fini(&x->client_ca);
-	buf_fini(&x->proxy_ca);
-}
-
 static int read_files(const struct tls_files *files, struct texts *x, struct error *error)
 {
 	int rc = file_read(files->certificate, FILE_MOST, &x->certificate, error);
@@ -281,7 +273,10 @@ int tls_reload(struct tls *t, struct error *error)
 		digest_of(&x, digest);
 	if (!rc && (!old || memcmp(old->digest, digest, DIGEST_LEN) != 0))
 		rc = make_set(&fresh, &t->files, &x, error);
-	free_texts(&x);
+	secret_free(&x.key);
+	buf_fini(&x.certificate);
+	buf_fini(&x.client_ca);
+	buf_fini(&x.proxy_ca);
 	if (!fresh)
 		return rc;
 	fresh->number = ++t->made;
@@ -341,19 +336,6 @@ static const char *fault_of(unsigned int status)
 	return "cannot be verified";
 }
 
-/* The first expiry of the chain: the client is checked again then. */
-static int64_t first_end(gnutls_x509_crt_t *chain, unsigned int count)
-{
-	int64_t first_s = INT64_MAX;
-
-	for (unsigned int i = 0; i < count; i++) {
-		int64_t ends_s = gnutls_x509_crt_get_expiration_time(chain[i]);
-
-		first_s = ends_s < first_s ? ends_s : first_s;
-	}
-	return first_s;
-}
-
 /* 0, or why the certificate does not hold against the authorities, as bits for fault_of(). */
 static unsigned int verify(gnutls_x509_trust_list_t authorities, gnutls_x509_crt_t *chain,
 			   unsigned int count)
@@ -367,30 +349,33 @@ static unsigned int verify(gnutls_x509_trust_list_t authorities, gnutls_x509_crt
 	return rc ? GNUTLS_CERT_INVALID : status;
 }
 
-/* A name with a NUL in it is none. */
-static void read_name(gnutls_x509_crt_t certificate, char name[TLS_NAME_LEN])
-{
-	size_t len = TLS_NAME_LEN;
-
-	if (gnutls_x509_crt_get_dn_by_oid(certificate, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name,
-					  &len) < 0 ||
-	    strnlen(name, TLS_NAME_LEN) != len)
-		name[0] = '\0';
-}
-
 static void check_chain(const struct tls_set *set, gnutls_x509_crt_t *chain, unsigned int count,
 			struct tls_client *client)
 {
 	unsigned int status = set->clients ? verify(set->clients, chain, count) : 0;
+	int64_t first_s = INT64_MAX;
 
-	client->ends_s = first_end(chain, count);
+	/* The first expiry of the chain: the client is checked again then. */
+	for (unsigned int i = 0; i < count; i++) {
+		int64_t ends_s = gnutls_x509_crt_get_expiration_time(chain[i]);
+
+		first_s = ends_s < first_s ? ends_s : first_s;
+	}
+	client->ends_s = first_s;
 	if (set->clients) {
 		client->state = status ? AUTH_CERTIFICATE_BAD : AUTH_CERTIFICATE_GOOD;
 		snprintf(client->fault, sizeof(client->fault), "%s", fault_of(status));
 	}
 	client->proxy = set->proxies && verify(set->proxies, chain, count) == 0;
-	if (client->proxy)
-		read_name(chain[0], client->name);
+	if (client->proxy) {
+		size_t len = TLS_NAME_LEN;
+
+		/* A name with a NUL in it is none. */
+		if (gnutls_x509_crt_get_dn_by_oid(chain[0], GNUTLS_OID_X520_COMMON_NAME, 0, 0,
+						  client->name, &len) < 0 ||
+		    strnlen(client->name, TLS_NAME_LEN) != len)
+			client->name[0] = '\0';
+	}
 }
 
 void tls_client_check(struct tls *t, gnutls_session_t session, int64_t now_s,

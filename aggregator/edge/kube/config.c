@@ -249,17 +249,10 @@ static bool is_scheme(CURLU *url, const char *name)
 	return same;
 }
 
-static bool is_loopback(const char *host)
+static int take(struct kube_url *u, CURLU *url, struct error *error)
 {
 	struct in_addr address;
 
-	return strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
-	       (inet_pton(AF_INET, host, &address) == 1 &&
-		ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET);
-}
-
-static int take(struct kube_url *u, CURLU *url, struct error *error)
-{
 	if (!is_scheme(url, "https") && !is_scheme(url, "http")) {
 		error_set(error, "only https and http are possible");
 		return -EINVAL;
@@ -279,7 +272,9 @@ static int take(struct kube_url *u, CURLU *url, struct error *error)
 	}
 	for (size_t len = strlen(u->path); len && u->path[len - 1] == '/'; len--)
 		u->path[len - 1] = '\0';
-	u->loopback = is_loopback(u->host);
+	u->loopback = strcasecmp(u->host, "localhost") == 0 || strcmp(u->host, "[::1]") == 0 ||
+		      (inet_pton(AF_INET, u->host, &address) == 1 &&
+		       ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET);
 	return 0;
 }
 

@@ -29,17 +29,6 @@ static void write_time(struct jsonw *w, const char *key, int64_t unix_ns)
 	jsonw_key_time(w, key, unix_ns - unix_ns % NS_PER_SEC);
 }
 
-static void write_object(struct jsonw *w, const struct object_event *event)
-{
-	jsonw_key_object(w, "involvedObject");
-	jsonw_key_string(w, "apiVersion", event->api_version);
-	jsonw_key_string(w, "kind", event->kind);
-	jsonw_key_text(w, "namespace", event->namespace);
-	jsonw_key_string(w, "name", event->name);
-	jsonw_key_text(w, "uid", event->uid);
-	jsonw_object_close(w);
-}
-
 void event_writer_create(const struct object_event *event, const char *component, const char *name,
 			 int64_t now_ns, struct buf *path, struct buf *body)
 {
@@ -54,7 +43,13 @@ void event_writer_create(const struct object_event *event, const char *component
 	jsonw_key_string(&w, "namespace", namespace_of(event));
 	jsonw_key_string(&w, "name", name);
 	jsonw_object_close(&w);
-	write_object(&w, event);
+	jsonw_key_object(&w, "involvedObject");
+	jsonw_key_string(&w, "apiVersion", event->api_version);
+	jsonw_key_string(&w, "kind", event->kind);
+	jsonw_key_text(&w, "namespace", event->namespace);
+	jsonw_key_string(&w, "name", event->name);
+	jsonw_key_text(&w, "uid", event->uid);
+	jsonw_object_close(&w);
 	jsonw_key_string(&w, "type", event->warning ? "Warning" : "Normal");
 	jsonw_key_string(&w, "reason", event->reason);
 	jsonw_key(&w, "message");

@@ -41,13 +41,6 @@ struct event_writer {
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
-/* Two events never have one name, whatever becomes of the clock. */
-static void make_name(struct event_writer *w, int64_t now_ns, char name[EVENT_NAME_LEN])
-{
-	w->named_ns = now_ns > w->named_ns ? now_ns : w->named_ns + 1;
-	snprintf(name, EVENT_NAME_LEN, "evenkeel.%" PRIx64, (uint64_t)w->named_ns);
-}
-
 static long send_to(struct event_writer *w, enum kube_method method, struct buf *path,
 		    struct buf *body)
 {
@@ -77,18 +70,12 @@ static long create(struct event_writer *w, const struct object_event *event, str
 {
 	struct buf path = BUF_INIT, body = BUF_INIT;
 
-	make_name(w, now_ns, e->name);
+	/* Two events never have one name, whatever becomes of the clock. */
+	w->named_ns = now_ns > w->named_ns ? now_ns : w->named_ns + 1;
+	snprintf(e->name, EVENT_NAME_LEN, "evenkeel.%" PRIx64, (uint64_t)w->named_ns);
 	e->count = 0;
 	event_writer_create(event, "evenkeel", e->name, now_ns, &path, &body);
 	return send_to(w, KUBE_POST, &path, &body);
-}
-
-static void note_failure(struct event_writer *w, long status)
-{
-	if (status && !w->failing)
-		log_warn("events are not written (%ld): %s", status,
-			 kube_writer_answer(&w->writer));
-	w->failing = true;
 }
 
 /* False: the API is left alone for a while. */
@@ -107,7 +94,10 @@ static bool write_event(struct event_writer *w, const struct object_event *event
 		w->failing = false;
 		return true;
 	}
-	note_failure(w, status);
+	if (status && !w->failing)
+		log_warn("events are not written (%ld): %s", status,
+			 kube_writer_answer(&w->writer));
+	w->failing = true;
 	e->name[0] = '\0';
 	if (status_writer_rest_ns(status) >= 0)
 		return true;

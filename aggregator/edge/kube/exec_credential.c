@@ -143,17 +143,6 @@ void exec_credential_fini(struct exec_credential *cred)
 
 /* --- question --------------------------------------------------------------------------------- */
 
-static void write_ca(struct jsonw *w, const char *ca)
-{
-	size_t room = sodium_base64_encoded_len(strlen(ca), sodium_base64_VARIANT_ORIGINAL);
-	char *text = mem_alloc(room);
-
-	sodium_bin2base64(text, room, (const unsigned char *)ca, strlen(ca),
-			  sodium_base64_VARIANT_ORIGINAL);
-	jsonw_key_string(w, "certificate-authority-data", text);
-	free(text);
-}
-
 static void write_cluster(struct jsonw *w, const struct kube_config *c, const char *ca)
 {
 	jsonw_key_object(w, "cluster");
@@ -162,8 +151,15 @@ static void write_cluster(struct jsonw *w, const struct kube_config *c, const ch
 		jsonw_key_string(w, "tls-server-name", c->tls_server_name);
 	if (c->insecure_skip_tls_verify)
 		jsonw_key_bool(w, "insecure-skip-tls-verify", true);
-	if (ca)
-		write_ca(w, ca);
+	if (ca) {
+		size_t room = sodium_base64_encoded_len(strlen(ca), sodium_base64_VARIANT_ORIGINAL);
+		char *text = mem_alloc(room);
+
+		sodium_bin2base64(text, room, (const unsigned char *)ca, strlen(ca),
+				  sodium_base64_VARIANT_ORIGINAL);
+		jsonw_key_string(w, "certificate-authority-data", text);
+		free(text);
+	}
 	if (c->proxy_url)
 		jsonw_key_string(w, "proxy-url", c->proxy_url);
 	jsonw_object_close(w);
@@ -392,28 +388,21 @@ static int judge_end(const struct child *c, int64_t limit_ns, struct error *reas
 	return -EIO;
 }
 
-static int judge(struct child *c, int64_t limit_ns, struct error *reason)
-{
-	struct error how;
-	char words[SHOWN_LEN];
-	int rc = judge_end(c, limit_ns, &how);
-
-	last_words(&c->err, words);
-	if (rc)
-		error_set(reason, "%s%s%s", how.text, words[0] ? ": " : "", words);
-	return rc;
-}
-
 int exec_run(char *const argv[], char *const envp[], int64_t limit_ns, char **out, size_t *len,
 	     struct error *reason)
 {
 	struct child c = {0};
 	int rc = start(&c, argv, envp, reason);
+	struct error how;
+	char words[SHOWN_LEN];
 
 	if (rc)
 		return rc;
 	await_end(&c, limit_ns);
-	rc = judge(&c, limit_ns, reason);
+	rc = judge_end(&c, limit_ns, &how);
+	last_words(&c.err, words);
+	if (rc)
+		error_set(reason, "%s%s%s", how.text, words[0] ? ": " : "", words);
 	if (!c.ended) {
 		kill(-c.pid, SIGKILL);
 		reap(&c, 0);

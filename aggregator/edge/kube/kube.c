@@ -51,11 +51,18 @@ struct kube_log {
 	bool any_trouble, complete; /* as logged */
 };
 
-static void log_trouble(struct kube_log *l, enum object_kind kind,
-			const struct model_source *source)
+/* Logs changes of a kind's source; called at any rate. */
+static void log_source(struct kube_log *l, enum object_kind kind, const struct model_source *source)
 {
 	bool any = false;
 
+	if (source->state != l->states[kind] && source->state == SOURCE_FORBIDDEN)
+		log_warn("%s: %s", object_kind_resource(kind), source->message);
+	else if (source->state != l->states[kind] && source->state == SOURCE_ABSENT)
+		log_info("%s: %s", object_kind_resource(kind), source->message);
+	l->states[kind] = source->state;
+	l->troubled[kind] = (source->state == SOURCE_STALE || source->state == SOURCE_LISTING) &&
+			    source->message[0];
 	for (int i = 0; i < OBJECT_KINDS; i++)
 		any |= l->troubled[i];
 	if (any && !l->any_trouble)
@@ -64,10 +71,6 @@ static void log_trouble(struct kube_log *l, enum object_kind kind,
 	else if (!any && l->any_trouble)
 		log_info("every watch of the Kubernetes API works again");
 	l->any_trouble = any;
-}
-
-static void log_completion(struct kube_log *l)
-{
 	if (l->complete)
 		return;
 	for (int i = 0; i < OBJECT_KINDS; i++)
@@ -76,20 +79,6 @@ static void log_completion(struct kube_log *l)
 			return;
 	l->complete = true;
 	log_info("every kind of object that the API serves is listed");
-}
-
-/* Logs changes of a kind's source; called at any rate. */
-static void log_source(struct kube_log *l, enum object_kind kind, const struct model_source *source)
-{
-	if (source->state != l->states[kind] && source->state == SOURCE_FORBIDDEN)
-		log_warn("%s: %s", object_kind_resource(kind), source->message);
-	else if (source->state != l->states[kind] && source->state == SOURCE_ABSENT)
-		log_info("%s: %s", object_kind_resource(kind), source->message);
-	l->states[kind] = source->state;
-	l->troubled[kind] = (source->state == SOURCE_STALE || source->state == SOURCE_LISTING) &&
-			    source->message[0];
-	log_trouble(l, kind, source);
-	log_completion(l);
 }
 
 /* --- discovery -------------------------------------------------------------------------------- */
@@ -207,22 +196,14 @@ static void ask(struct discoverer *d, int64_t now_ns)
 		finish(d, now_ns);
 }
 
-/* Kinds that wait for discovery, as bits. */
-static uint32_t needed(const struct discoverer *d)
-{
-	uint32_t kinds = 0;
-
-	for (int kind = 0; kind < OBJECT_KINDS; kind++)
-		if (feed_is_unknown(&d->feeds[kind]))
-			kinds |= 1U << kind;
-	return kinds;
-}
-
 /* Begins a run if due. Monotonic time of the next, INT64_MAX: none, or one is running. */
 static int64_t discoverer_wake(struct discoverer *d, int64_t now_ns)
 {
-	uint32_t wanted = needed(d);
+	uint32_t wanted = 0; /* kinds that wait for discovery, as bits */
 
+	for (int kind = 0; kind < OBJECT_KINDS; kind++)
+		if (feed_is_unknown(&d->feeds[kind]))
+			wanted |= 1U << kind;
 	if (d->running || !wanted)
 		return INT64_MAX;
 	if (now_ns < d->next_ns)
@@ -287,14 +268,6 @@ static void wait_until(struct kube *k, int64_t until_ns)
 	curl_multi_poll(k->multi, NULL, 0, wait_ms, NULL);
 }
 
-static void tell_flushed(struct kube *k, unsigned long long asked)
-{
-	if (atomic_load(&k->flushed) == asked)
-		return;
-	atomic_store(&k->flushed, asked);
-	k->outbox.ready(k->outbox.ctx);
-}
-
 static void *run(void *arg)
 {
 	struct kube *k = arg;
@@ -308,7 +281,10 @@ static void *run(void *arg)
 		finish_transfers(k);
 		until_ns = wake_all(k, clock_mono_ns());
 		kube_outbox_flush(&k->outbox);
-		tell_flushed(k, asked);
+		if (atomic_load(&k->flushed) != asked) {
+			atomic_store(&k->flushed, asked);
+			k->outbox.ready(k->outbox.ctx);
+		}
 		wait_until(k, until_ns);
 	}
 	return NULL;

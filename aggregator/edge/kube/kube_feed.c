@@ -82,18 +82,6 @@ static void note_too_large(struct feed *f)
 
 /* --- objects ---------------------------------------------------------------------------------- */
 
-/* Items of a list have no apiVersion and kind; the list has. */
-static void add_type(struct feed *f, cJSON *json)
-{
-	if (!cJSON_GetObjectItemCaseSensitive(json, "apiVersion"))
-		cJSON_AddItemToObjectCS(json, "apiVersion",
-					cJSON_CreateStringReference(
-						f->reflector.source.api_version));
-	if (!cJSON_GetObjectItemCaseSensitive(json, "kind"))
-		cJSON_AddItemToObjectCS(json, "kind",
-					cJSON_CreateStringReference(object_kind_name(kind_of(f))));
-}
-
 static void remove_named(struct feed *f, const char *namespace, const char *name)
 {
 	struct kube_change *c = kube_outbox_add(f->outbox, KUBE_REMOVE, kind_of(f), 0);
@@ -127,7 +115,14 @@ static void put(struct feed *f, cJSON *json, size_t len)
 	struct object *object;
 	struct error why;
 
-	add_type(f, json);
+	/* Items of a list have no apiVersion and kind; the list has. */
+	if (!cJSON_GetObjectItemCaseSensitive(json, "apiVersion"))
+		cJSON_AddItemToObjectCS(json, "apiVersion",
+					cJSON_CreateStringReference(
+						f->reflector.source.api_version));
+	if (!cJSON_GetObjectItemCaseSensitive(json, "kind"))
+		cJSON_AddItemToObjectCS(json, "kind",
+					cJSON_CreateStringReference(object_kind_name(kind_of(f))));
 	if (object_read(kind_of(f), json, &object, field, &why)) {
 		note_unreadable(f, json, field, why.text);
 		return;
@@ -247,22 +242,6 @@ static bool on_data(void *ctx, const char *data, size_t len)
 	return !f->faulted && !kube_outbox_is_closed(f->outbox);
 }
 
-/* Another document with items must not be taken for the kind, and empty the model. */
-static void check_list(struct feed *f)
-{
-	const char *kind = f->splitter.kind ? f->splitter.kind : "nothing";
-	const char *want = object_kind_name(kind_of(f));
-	struct error why;
-
-	if (splitter_end(&f->splitter, &why)) {
-		set_fault(f, &why);
-	} else if (strncmp(kind, want, strlen(want)) != 0 ||
-		   strcmp(kind + strlen(want), "List") != 0) {
-		error_set(&why, "a list of %s was requested, and %.64s came", want, kind);
-		set_fault(f, &why);
-	}
-}
-
 static void on_end(void *ctx, const struct kube_status *status)
 {
 	struct feed *f = ctx;
@@ -270,8 +249,22 @@ static void on_end(void *ctx, const struct kube_status *status)
 
 	if (kube_outbox_is_closed(f->outbox))
 		return;
-	if (!status && !f->faulted && is_list(f))
-		check_list(f);
+	if (!status && !f->faulted && is_list(f)) {
+		const char *kind = f->splitter.kind ? f->splitter.kind : "nothing";
+		const char *want = object_kind_name(kind_of(f));
+		struct error why;
+
+		/*
+		 * Another document with items must not be taken for the kind, and empty the model.
+		 */
+		if (splitter_end(&f->splitter, &why)) {
+			set_fault(f, &why);
+		} else if (strncmp(kind, want, strlen(want)) != 0 ||
+			   strcmp(kind + strlen(want), "List") != 0) {
+			error_set(&why, "a list of %s was requested, and %.64s came", want, kind);
+			set_fault(f, &why);
+		}
+	}
 	if (!status && f->faulted)
 		status = &f->fault;
 	if (status) {

@@ -117,17 +117,6 @@ void transfer_start(struct transfer *t, const struct transfer_request *request, 
 	t->active = true;
 }
 
-static void end_refused(struct transfer *t, long code)
-{
-	struct kube_status fault;
-	curl_off_t seconds = 0;
-
-	kube_status_parse(&fault, (int)code, t->refusal.data, t->refusal.len);
-	curl_easy_getinfo(t->handle, CURLINFO_RETRY_AFTER, &seconds);
-	kube_status_retry_after(&fault, (double)seconds);
-	t->hooks->on_end(t->ctx, &fault);
-}
-
 void transfer_finish(struct transfer *t, CURLcode code)
 {
 	struct error why;
@@ -140,6 +129,12 @@ void transfer_finish(struct transfer *t, CURLcode code)
 		kube_session_explain(t->session, t->handle, code, t->detail, &why);
 		end_without_answer(t, why.text);
 	} else {
-		end_refused(t, status_code(t));
+		struct kube_status fault;
+		curl_off_t seconds = 0;
+
+		kube_status_parse(&fault, (int)status_code(t), t->refusal.data, t->refusal.len);
+		curl_easy_getinfo(t->handle, CURLINFO_RETRY_AFTER, &seconds);
+		kube_status_retry_after(&fault, (double)seconds);
+		t->hooks->on_end(t->ctx, &fault);
 	}
 }

@@ -286,24 +286,6 @@ static void check_exec(struct reader *r, const yaml_node_t *exec)
 			      "them");
 }
 
-/* A command with a slash is relative to the file; one without is looked for in PATH. */
-static void take_exec(struct reader *r, const yaml_node_t *exec)
-{
-	struct kube_config *c = r->config;
-	const char *command = yaml_doc_text(&r->yaml, exec, "command");
-	const char *version = yaml_doc_text(&r->yaml, exec, "apiVersion");
-	const char *hint = yaml_doc_text(&r->yaml, exec, "installHint");
-
-	if (command)
-		c->exec_command = strchr(command, '/') ? resolve(r, command) : mem_strdup(command);
-	c->exec_api_version = version ? mem_strdup(version) : NULL;
-	c->exec_install_hint = hint ? mem_strdup(hint) : NULL;
-	c->exec_args = take_list(r, exec, "args", YAML_SCALAR_NODE, arg_text);
-	c->exec_env = take_list(r, exec, "env", YAML_MAPPING_NODE, env_text);
-	c->exec_provide_cluster_info = yaml_doc_flag(&r->yaml, exec, "provideClusterInfo");
-	check_exec(r, exec);
-}
-
 static void check_token(struct reader *r, const yaml_node_t *user)
 {
 	struct kube_config *c = r->config;
@@ -333,8 +315,26 @@ static void take_user(struct reader *r, const yaml_node_t *user)
 	check_token(r, user);
 	check_pair(r, user);
 	exec = yaml_doc_find(&r->yaml, user, "exec", YAML_MAPPING_NODE);
-	if (exec)
-		take_exec(r, exec);
+	if (exec) {
+		struct kube_config *c = r->config;
+		const char *command = yaml_doc_text(&r->yaml, exec, "command");
+		const char *version = yaml_doc_text(&r->yaml, exec, "apiVersion");
+		const char *hint = yaml_doc_text(&r->yaml, exec, "installHint");
+
+		/*
+		 * A command with a slash is relative to the file; one without is looked for in
+		 * PATH.
+		 */
+		if (command)
+			c->exec_command =
+				strchr(command, '/') ? resolve(r, command) : mem_strdup(command);
+		c->exec_api_version = version ? mem_strdup(version) : NULL;
+		c->exec_install_hint = hint ? mem_strdup(hint) : NULL;
+		c->exec_args = take_list(r, exec, "args", YAML_SCALAR_NODE, arg_text);
+		c->exec_env = take_list(r, exec, "env", YAML_MAPPING_NODE, env_text);
+		c->exec_provide_cluster_info = yaml_doc_flag(&r->yaml, exec, "provideClusterInfo");
+		check_exec(r, exec);
+	}
 }
 
 /* --- names ------------------------------------------------------------------------------------ */

@@ -299,21 +299,6 @@ static int check_keys(const cJSON *data, struct key *last, struct error *error)
 	return -EINVAL;
 }
 
-/* Removes keys that the Secret has no more. */
-static void remove_others(struct own_secrets *s, const cJSON *data)
-{
-	DIR *folder = opendir(s->config.enrolment);
-	struct dirent *entry;
-
-	while (folder && (entry = readdir(folder)))
-		if (is_file_name(entry->d_name) && !member_of(data, "", entry->d_name)) {
-			s->news = true;
-			unlinkat(dirfd(folder), entry->d_name, 0);
-		}
-	if (folder)
-		closedir(folder);
-}
-
 /* Makes the folder, or takes an empty one. */
 static int open_folder(const struct own_secrets *s, struct error *error)
 {
@@ -346,8 +331,19 @@ static int write_keys(struct own_secrets *s, const cJSON *data, struct error *er
 		kube_bytes_wipe(key, len);
 		free(path);
 	}
-	if (!rc)
-		remove_others(s, data);
+	if (!rc) {
+		DIR *folder = opendir(s->config.enrolment);
+		struct dirent *entry;
+
+		/* Removes keys that the Secret has no more. */
+		while (folder && (entry = readdir(folder)))
+			if (is_file_name(entry->d_name) && !member_of(data, "", entry->d_name)) {
+				s->news = true;
+				unlinkat(dirfd(folder), entry->d_name, 0);
+			}
+		if (folder)
+			closedir(folder);
+	}
 	return rc;
 }
 
@@ -413,23 +409,13 @@ static cJSON *make_certificate(struct own_secrets *s, struct authority_set *set,
 	return data;
 }
 
-static void read_set(const cJSON *secret, struct authority_set *set)
-{
-	size_t len;
-
-	authority_fini(set);
-	set->certificate = decode(member_of(secret, "data", "tls.crt"), &len);
-	set->key = decode(member_of(secret, "data", "tls.key"), &len);
-	set->ca_certificate = decode(member_of(secret, "data", "ca.crt"), &len);
-	set->ca_key = decode(member_of(secret, "data", "ca.key"), &len);
-}
-
 /* The Secret, made if it is missing, and its checked members. */
 static int find_tls(struct own_secrets *s, cJSON **secret, struct authority_set *set,
 		    struct error *error)
 {
 	cJSON *data;
 	int rc = get(s, &tls, secret, error);
+	size_t len;
 
 	if (rc == -ENOENT) {
 		data = make_certificate(s, set, error);
@@ -437,7 +423,11 @@ static int find_tls(struct own_secrets *s, cJSON **secret, struct authority_set 
 	}
 	if (rc)
 		return rc;
-	read_set(*secret, set);
+	authority_fini(set);
+	set->certificate = decode(member_of(*secret, "data", "tls.crt"), &len);
+	set->key = decode(member_of(*secret, "data", "tls.key"), &len);
+	set->ca_certificate = decode(member_of(*secret, "data", "ca.crt"), &len);
+	set->ca_key = decode(member_of(*secret, "data", "ca.key"), &len);
 	return authority_check(set, error) ? blame(s, &tls, error) : 0;
 }
 

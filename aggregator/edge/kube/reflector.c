@@ -133,17 +133,6 @@ static void pause_for(struct reflector *r, enum reflector_state to, int64_t wait
 	move(r, REFLECTOR_PAUSED);
 }
 
-static void pause_backed_off(struct reflector *r, enum reflector_state to,
-			     const struct reflector_event *e)
-{
-	int64_t wait_ns =
-		backoff_next(&r->backoff, &r->timing->backoff, r->random(r->random_ctx), e->now_ns);
-
-	if (e->status && e->status->retry_after_ns > wait_ns)
-		wait_ns = e->status->retry_after_ns;
-	pause_for(r, to, wait_ns, e->now_ns);
-}
-
 /* What to repeat. */
 static enum reflector_state current(const struct reflector *r)
 {
@@ -200,8 +189,14 @@ static void say_trouble(struct reflector *r, const struct kube_status *s)
 static void pause_troubled(struct reflector *r, enum reflector_state to,
 			   const struct reflector_event *e)
 {
+	int64_t wait_ns;
+
 	say_trouble(r, e->status);
-	pause_backed_off(r, to, e);
+	wait_ns =
+		backoff_next(&r->backoff, &r->timing->backoff, r->random(r->random_ctx), e->now_ns);
+	if (e->status && e->status->retry_after_ns > wait_ns)
+		wait_ns = e->status->retry_after_ns;
+	pause_for(r, to, wait_ns, e->now_ns);
 }
 
 /* The group of an apiVersion is before the slash, "" for the core. */
@@ -210,18 +205,6 @@ static int group_len(const char *api_version)
 	const char *slash = strchr(api_version, '/');
 
 	return slash ? (int)(slash - api_version) : 0;
-}
-
-static void say_forbidden(struct reflector *r, const struct kube_status *s)
-{
-	const char *version =
-		r->source.api_version[0] ? r->source.api_version : object_kind_version(r->kind);
-
-	say(r, SOURCE_FORBIDDEN,
-	    "the RBAC rule apiGroups: [\"%.*s\"], resources: [\"%.*s\"], verbs: [get, list, "
-	    "watch] is missing (%s)",
-	    group_len(version), version, object_kind_resource_len(r->kind),
-	    object_kind_resource(r->kind), s->message);
 }
 
 /* --- faults ----------------------------------------------------------------------------------- */
@@ -275,11 +258,18 @@ static bool was_short(const struct reflector *r, int64_t now_ns)
  */
 static void on_forbidden(struct reflector *r, const struct reflector_event *e)
 {
+	const char *version;
+
 	if (r->synced && r->refusals++ < REFUSALS_RETRIED) {
 		pause_troubled(r, current(r), e);
 		return;
 	}
-	say_forbidden(r, e->status);
+	version = r->source.api_version[0] ? r->source.api_version : object_kind_version(r->kind);
+	say(r, SOURCE_FORBIDDEN,
+	    "the RBAC rule apiGroups: [\"%.*s\"], resources: [\"%.*s\"], verbs: [get, list, "
+	    "watch] is missing (%s)",
+	    group_len(version), version, object_kind_resource_len(r->kind),
+	    object_kind_resource(r->kind), e->status->message);
 	pause_for(r, REFLECTOR_LISTING, r->timing->forbidden_ns, e->now_ns);
 }
 

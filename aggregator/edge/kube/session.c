@@ -368,14 +368,6 @@ void kube_call_close(struct kube_call *c)
 	buf_fini(&c->answer);
 }
 
-static void set_body(struct kube_call *c, enum kube_method method, const struct buf *body)
-{
-	curl_easy_setopt(c->handle, CURLOPT_HTTPHEADER, body_headers(c->session, method));
-	curl_easy_setopt(c->handle, CURLOPT_POST, 1L);
-	curl_easy_setopt(c->handle, CURLOPT_POSTFIELDS, body->data);
-	curl_easy_setopt(c->handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->len);
-}
-
 static long send_once(struct kube_call *c, enum kube_method method, const char *path,
 		      const struct buf *body, struct error *error)
 {
@@ -387,8 +379,12 @@ static long send_once(struct kube_call *c, enum kube_method method, const char *
 	if (kube_session_prepare(c->session, c->handle, path, clock_mono_ns(), error))
 		return 0;
 	curl_easy_setopt(c->handle, CURLOPT_CUSTOMREQUEST, methods[method].request);
-	if (body)
-		set_body(c, method, body);
+	if (body) {
+		curl_easy_setopt(c->handle, CURLOPT_HTTPHEADER, body_headers(c->session, method));
+		curl_easy_setopt(c->handle, CURLOPT_POST, 1L);
+		curl_easy_setopt(c->handle, CURLOPT_POSTFIELDS, body->data);
+		curl_easy_setopt(c->handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->len);
+	}
 	code = curl_easy_perform(c->handle);
 	buf_add_str(&c->answer, "");
 	if (code == CURLE_OK)

@@ -65,20 +65,6 @@ static bool is_same(const cJSON *used, const struct resources *wanted)
 	return same;
 }
 
-/*
- * Quantities in canonical form: the API server takes "4.0" for "4", a comparison of texts does
- * not.
- */
-static void write_amount(struct jsonw *w, const char *name, int64_t amount)
-{
-	struct quota_text text = quota_amount_text(name, amount);
-
-	if (strcmp(name, "cpu") == 0)
-		snprintf(text.text, sizeof(text.text), amount % 1000 ? "%lldm" : "%lld",
-			 (long long)(amount % 1000 ? amount : amount / 1000));
-	jsonw_key_string(w, name, text.text);
-}
-
 static void write_body(struct jsonw *w, const cJSON *json, const struct object *object,
 		       const struct resources *used)
 {
@@ -95,8 +81,18 @@ static void write_body(struct jsonw *w, const cJSON *json, const struct object *
 	jsonw_object_close(w);
 	jsonw_key_object(w, "status");
 	jsonw_key_object(w, "used");
-	for (size_t at = 0; resources_next(used, &at, &name, &amount);)
-		write_amount(w, name, amount);
+	for (size_t at = 0; resources_next(used, &at, &name, &amount);) {
+		struct quota_text text = quota_amount_text(name, amount);
+
+		/*
+		 * Quantities in canonical form: the API server takes "4.0" for "4", a comparison of
+		 * texts does not.
+		 */
+		if (strcmp(name, "cpu") == 0)
+			snprintf(text.text, sizeof(text.text), amount % 1000 ? "%lldm" : "%lld",
+				 (long long)(amount % 1000 ? amount : amount / 1000));
+		jsonw_key_string(w, name, text.text);
+	}
 	jsonw_object_close(w);
 	jsonw_object_close(w);
 	jsonw_object_close(w);

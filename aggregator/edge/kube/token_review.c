@@ -48,20 +48,6 @@ static void end(struct jsonw *w)
 	jsonw_object_close(w);
 }
 
-static void token_review_write(struct buf *out, const char *token, const char *audience)
-{
-	struct jsonw w;
-
-	begin(&w, out, "authentication.k8s.io/v1", "TokenReview");
-	jsonw_key_string(&w, "token", token);
-	if (audience) {
-		jsonw_key_array(&w, "audiences");
-		jsonw_string(&w, audience);
-		jsonw_array_close(&w);
-	}
-	end(&w);
-}
-
 /* --- TokenReview ------------------------------------------------------------------------------ */
 
 static bool has_audience(const cJSON *status, const char *audience)
@@ -260,9 +246,17 @@ static cJSON *identify(struct line *l, const char *token, struct access_answer *
 	const char *audience = l->client->audience;
 	struct buf body = BUF_INIT;
 	long status;
+	struct jsonw w;
 
 	a->verdict = ACCESS_UNANSWERED;
-	token_review_write(&body, token, audience);
+	begin(&w, &body, "authentication.k8s.io/v1", "TokenReview");
+	jsonw_key_string(&w, "token", token);
+	if (audience) {
+		jsonw_key_array(&w, "audiences");
+		jsonw_string(&w, audience);
+		jsonw_array_close(&w);
+	}
+	end(&w);
 	status = post(l, TOKEN_REVIEWS, &body, &a->error);
 	/* The request is as bad as the token in it: this is no outage. */
 	if (status == 400 || status == 413 || status == 422)

@@ -133,16 +133,6 @@ static int ask(struct database *d, const char *sql, int64_t *number, char **text
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* The schema of a file must not run code in SQLite. */
-static void distrust(sqlite3 *db)
-{
-	sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
-	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
-	sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, MEMO_BYTES_MAX);
-}
-
 static int connect_file(struct database *d, struct error *reason)
 {
 	int rc = database_file_make(d->dir, d->path, reason), code;
@@ -156,7 +146,12 @@ static int connect_file(struct database *d, struct error *reason)
 	}
 	if (code != SQLITE_OK)
 		return fail(d, code, reason);
-	distrust(d->db);
+	/* The schema of a file must not run code in SQLite. */
+	sqlite3_db_config(d->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	sqlite3_db_config(d->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+	sqlite3_db_config(d->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+	sqlite3_db_config(d->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	sqlite3_limit(d->db, SQLITE_LIMIT_LENGTH, MEMO_BYTES_MAX);
 	sqlite3_busy_timeout(d->db, d->config->busy_ms);
 	/* SQLite falls back to reading. */
 	if (sqlite3_db_readonly(d->db, "main") == 1) {
@@ -417,16 +412,6 @@ static void disconnect(struct database *d)
 	d->in_save = false;
 }
 
-/* Untouched: closing must not write the log into a file that is not understood. */
-static int set_aside(struct database *d, struct error *note, struct error *reason)
-{
-	struct error error = *reason;
-
-	sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-	disconnect(d);
-	return database_file_set_aside(d->dir, d->path, error.text, clock_wall_ns(), note, reason);
-}
-
 int database_open(struct database **out, const struct database_config *config, bool *empty,
 		  struct error *note, struct error *reason)
 {
@@ -439,7 +424,13 @@ int database_open(struct database **out, const struct database_config *config, b
 	note->text[0] = '\0';
 	rc = open_once(d, empty, reason);
 	if (rc == -EBADMSG) {
-		rc = set_aside(d, note, reason);
+		struct error error = *reason;
+
+		/* Untouched: closing must not write the log into a file that is not understood. */
+		sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+		disconnect(d);
+		rc = database_file_set_aside(d->dir, d->path, error.text, clock_wall_ns(), note,
+					     reason);
 		if (!rc)
 			rc = open_once(d, empty, reason);
 		if (rc == -EBADMSG)

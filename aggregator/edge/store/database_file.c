@@ -109,22 +109,6 @@ static char *aside_path(const char *dir, int64_t now_ns)
 	}
 }
 
-static int rename_all(const char *path, const char *to, struct error *error)
-{
-	int rc = 0;
-
-	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]) && !rc; i++) {
-		char *from = mem_printf("%s%s", path, suffixes[i]);
-		char *into = mem_printf("%s%s", to, suffixes[i]);
-
-		if (rename(from, into) && errno != ENOENT)
-			rc = fail(error, from, "cannot be set aside");
-		free(from);
-		free(into);
-	}
-	return rc;
-}
-
 int database_file_set_aside(const char *dir, const char *path, const char *why, int64_t now_ns,
 			    struct error *note, struct error *error)
 {
@@ -140,7 +124,16 @@ int database_file_set_aside(const char *dir, const char *path, const char *why, 
 		return -EMFILE;
 	}
 	to = aside_path(dir, now_ns);
-	rc = rename_all(path, to, error);
+	rc = 0;
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]) && !rc; i++) {
+		char *from = mem_printf("%s%s", path, suffixes[i]);
+		char *into = mem_printf("%s%s", to, suffixes[i]);
+
+		if (rename(from, into) && errno != ENOENT)
+			rc = fail(error, from, "cannot be set aside");
+		free(from);
+		free(into);
+	}
 	if (!rc)
 		error_set(note, "%s %s; it was set aside as %s", path, why, to);
 	free(to);

@@ -57,16 +57,6 @@ struct store_batch *store_batch_new(uint64_t save)
 	return b;
 }
 
-static void store_batch_free(struct store_batch *b)
-{
-	for (size_t i = 0; i < b->count; i++)
-		usage_row_fini(&b->rows[i]);
-	for (size_t i = 0; i < b->memo_count; i++)
-		shared_body_drop(b->memos[i].text);
-	drain_rows_fini(&b->decisions);
-	free(b);
-}
-
 static struct store_event *event_new(enum store_event_kind kind)
 {
 	struct store_event *e = mem_zalloc(1, sizeof(*e));
@@ -315,7 +305,12 @@ static void *work(void *arg)
 
 		if (b) {
 			handle(s, b);
-			store_batch_free(b);
+			for (size_t i = 0; i < b->count; i++)
+				usage_row_fini(&b->rows[i]);
+			for (size_t i = 0; i < b->memo_count; i++)
+				shared_body_drop(b->memos[i].text);
+			drain_rows_fini(&b->decisions);
+			free(b);
 		} else if (!stop && !s->database && clock_mono_ns() >= s->try_ns) {
 			open_database(s);
 		}
