@@ -201,19 +201,6 @@ static bool ends(struct reclaim_state *s, struct reclaim_rescue *r, const struct
 	return true;
 }
 
-static void end_rescues(struct reclaim_state *s, const struct reclaim_options *o,
-			const struct reclaim_input *in, struct reclaim_output *out)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < s->rescues.count; i++)
-		if (ends(s, &s->rescues.of[i], o, in, out))
-			reclaim_rescue_fini(&s->rescues.of[i]);
-		else
-			s->rescues.of[kept++] = s->rescues.of[i];
-	s->rescues.count = kept;
-}
-
 static void evict(struct reclaim_state *s, size_t at, const struct reclaim_options *o,
 		  const struct reclaim_input *in, struct reclaim_output *out)
 {
@@ -314,10 +301,25 @@ static void begin_plans(struct reclaim_state *s, const struct reclaim_options *o
 	}
 }
 
-/* Claims of a former holder. */
-static void take_over(struct reclaim_state *s, const struct reclaim_input *in,
-		      struct reclaim_output *out)
+/* --- the step --------------------------------------------------------------------------------- */
+
+void act_reclaim_step(struct reclaim_state *s, const struct reclaim_options *o,
+		      const struct reclaim_input *in, struct reclaim_output *out)
 {
+	size_t kept = 0;
+
+	/* A time without steps is no wait. */
+	for (size_t i = 0; in->now_ns - s->last_ns > GAP_NS && i < s->rescues.count; i++)
+		s->rescues.of[i].since_ns = in->now_ns;
+	s->last_ns = in->now_ns;
+	expire_left(s, in->now_ns);
+	for (size_t i = 0; i < s->rescues.count; i++)
+		if (ends(s, &s->rescues.of[i], o, in, out))
+			reclaim_rescue_fini(&s->rescues.of[i]);
+		else
+			s->rescues.of[kept++] = s->rescues.of[i];
+	s->rescues.count = kept;
+	/* Claims of a former holder. */
 	for (size_t i = 0; i < in->claims->count && s->rescues.count < RECLAIM_RESCUES_MOST; i++) {
 		struct reclaim_rescue *claim = &in->claims->of[i];
 
@@ -328,20 +330,6 @@ static void take_over(struct reclaim_state *s, const struct reclaim_input *in,
 			   claim->namespace, claim->name, claim->node);
 		add_rescue(s, claim, in->now_ns)->claimed_ns = in->now_ns;
 	}
-}
-
-/* --- the step --------------------------------------------------------------------------------- */
-
-void act_reclaim_step(struct reclaim_state *s, const struct reclaim_options *o,
-		      const struct reclaim_input *in, struct reclaim_output *out)
-{
-	/* A time without steps is no wait. */
-	for (size_t i = 0; in->now_ns - s->last_ns > GAP_NS && i < s->rescues.count; i++)
-		s->rescues.of[i].since_ns = in->now_ns;
-	s->last_ns = in->now_ns;
-	expire_left(s, in->now_ns);
-	end_rescues(s, o, in, out);
-	take_over(s, in, out);
 	advance(s, o, in, out);
 	if (!in->paused)
 		begin_plans(s, o, in, out);

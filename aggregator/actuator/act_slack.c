@@ -64,19 +64,6 @@ static const struct slack_object *find(const struct slack_objects *objects, cons
 	return NULL;
 }
 
-/* Objects that are neither wanted nor there are forgotten. */
-static void forget(struct slack_state *s, const struct slack_input *in)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < s->count; i++)
-		if (find(&in->wanted, s->kept[i].title) || find(&in->existing, s->kept[i].title))
-			s->kept[count++] = s->kept[i];
-		else
-			kept_fini(&s->kept[i]);
-	s->count = count;
-}
-
 /* --- the step --------------------------------------------------------------------------------- */
 
 /* Once for each reason. */
@@ -129,7 +116,15 @@ static void apply(struct slack_state *s, const struct slack_rules *o, const stru
 void act_slack_step(struct slack_state *s, const struct slack_rules *o,
 		    const struct slack_input *in, struct slack_output *out)
 {
-	forget(s, in);
+	size_t count = 0;
+
+	/* Objects that are neither wanted nor there are forgotten. */
+	for (size_t i = 0; i < s->count; i++)
+		if (find(&in->wanted, s->kept[i].title) || find(&in->existing, s->kept[i].title))
+			s->kept[count++] = s->kept[i];
+		else
+			kept_fini(&s->kept[i]);
+	s->count = count;
 	for (size_t i = 0; i < in->existing.count && !in->paused; i++) {
 		const struct slack_object *e = &in->existing.of[i];
 

@@ -136,13 +136,6 @@ bool act_is_ours(const struct act_node *n)
 	return n->tainted || mark_is_active(n->mark.phase);
 }
 
-static void begin_wave(struct act_state *s, const char *plan, int64_t wall_ns)
-{
-	forget_wave(&s->wave);
-	s->wave.begin_ns = wall_ns;
-	memcpy(s->wave.plan, plan, sizeof(s->wave.plan));
-}
-
 /* Of a phase that a former holder began: its wait for a proof goes on. Clocks may differ. */
 static int64_t age_of(const struct mark *m, int64_t wall_ns)
 {
@@ -167,8 +160,11 @@ static void adopt(struct act_state *s, const struct act_input *in, const struct 
 		if (d->mark.phase != n->mark.phase)
 			d->since_ns = in->now_ns;
 	} else {
-		if (!s->drain_count)
-			begin_wave(s, n->mark.plan, in->wall_ns);
+		if (!s->drain_count) {
+			forget_wave(&s->wave);
+			s->wave.begin_ns = in->wall_ns;
+			memcpy(s->wave.plan, n->mark.plan, sizeof(s->wave.plan));
+		}
 		s->drains = mem_realloc(s->drains, (s->drain_count + 1) * sizeof(*d));
 		d = &s->drains[s->drain_count++];
 		*d = (struct act_drain){.node = mem_strdup(n->name),
@@ -264,12 +260,6 @@ static struct act_hot *hot_of(struct act_state *s, const char *node)
 	return &s->hot[s->hot_count++];
 }
 
-static bool is_blind(const struct act_use *u)
-{
-	return (isnan(u->cpu_milli) && !isnan(u->cpu_cap_milli)) ||
-	       (isnan(u->mem_bytes) && !isnan(u->mem_cap_bytes));
-}
-
 /*
  * An interval above a cap counts from the end of the one before. Without a drain, no destination is
  * hot.
@@ -286,7 +276,8 @@ static void watch_destinations(struct act_state *s, const struct act_input *in)
 		struct error text = {""};
 		bool broken = broken_number(u, &text);
 
-		blind |= is_blind(u);
+		blind |= (isnan(u->cpu_milli) && !isnan(u->cpu_cap_milli)) ||
+			 (isnan(u->mem_bytes) && !isnan(u->mem_cap_bytes));
 		hot->listed = true;
 		if ((!broken && u->end_ns) || !hot->cool_ns)
 			hot->cool_ns = u->end_ns;

@@ -221,17 +221,12 @@ static void write_eviction(const struct edge *e, const struct eviction *m, struc
 	jsonw_object_close(&w);
 }
 
-/* The query of every write. */
-static char *write_path(const struct edge *e, const char *path)
-{
-	return mem_printf("%s?fieldManager=evenkeel-actuator-%" PRId64 "%s", path, e->transitions,
-			  e->dry_run ? "&dryRun=All" : "");
-}
-
 static long request(struct edge *e, enum kube_method method, char *plain, const struct buf *body,
 		    const char **answer)
 {
-	char *path = write_path(e, plain);
+	/* The query of every write. */
+	char *path = mem_printf("%s?fieldManager=evenkeel-actuator-%" PRId64 "%s", plain,
+				e->transitions, e->dry_run ? "&dryRun=All" : "");
 	long status = edge_send(e, method, path, body, answer);
 
 	free(path);

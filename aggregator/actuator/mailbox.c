@@ -131,25 +131,22 @@ static const char *judge_drain(const struct request *r, struct edge *e, const st
 	return left ? edge_keep(e, left) : edge_why_not(e, n->name);
 }
 
-/* The same of a node that is not read: it is of a request of this step, or deleted. */
-static const char *judge_gone(const struct request *r, const struct act_state *s, const char *node,
-			      int64_t now_ns)
-{
-	if (now_ns - r->since_ns <= WAIT_NS)
-		return NULL;
-	for (size_t i = 0; i < s->wave.ended_count; i++)
-		if (s->wave.ended[i].drained && strcmp(s->wave.ended[i].node, node) == 0)
-			return "";
-	return document_is(r->json, "action", "undo") ? "" : "it is gone";
-}
-
 static const char *judge(const struct request *r, struct edge *e, const struct act_state *s,
 			 const char *node, int64_t now_ns)
 {
 	const struct act_node *n = edge_find_node(e, node);
 
-	if (!n)
-		return judge_gone(r, s, node, now_ns);
+	if (!n) {
+		/*
+		 * The same of a node that is not read: it is of a request of this step, or deleted.
+		 */
+		if (now_ns - r->since_ns <= WAIT_NS)
+			return NULL;
+		for (size_t i = 0; i < s->wave.ended_count; i++)
+			if (s->wave.ended[i].drained && strcmp(s->wave.ended[i].node, node) == 0)
+				return "";
+		return document_is(r->json, "action", "undo") ? "" : "it is gone";
+	}
 	if (document_is(r->json, "action", "undo"))
 		return !act_is_ours(n) && n->mark.phase != MARK_DRAINED ? "" : NULL;
 	return judge_drain(r, e, s, n, now_ns);

@@ -29,23 +29,6 @@ static const double USE_AGE_S = 10;
 
 /* --- the plan --------------------------------------------------------------------------------- */
 
-static bool waits(const struct act_state *s, const cJSON *node)
-{
-	return act_is_unproven(s, document_text_or(node, "name", ""));
-}
-
-/* Only the nodes that wait for a proof. */
-static void keep_unproven(cJSON *plan, const struct act_state *s)
-{
-	cJSON *nodes = cJSON_GetObjectItemCaseSensitive(plan, "nodes"), *next;
-
-	for (cJSON *n = nodes ? nodes->child : NULL; n; n = next) {
-		next = n->next;
-		if (!waits(s, n))
-			cJSON_Delete(cJSON_DetachItemViaPointer(nodes, n));
-	}
-}
-
 static bool read_wave(struct edge *e, cJSON *plan, struct verify_plan *out)
 {
 	char *text = cJSON_PrintUnformatted(plan);
@@ -149,8 +132,14 @@ static void prove(struct edge *e, const struct act_state *s, cJSON *plan)
 {
 	int64_t planned_ns = 0;
 	const cJSON *snapshot;
+	cJSON *nodes = cJSON_GetObjectItemCaseSensitive(plan, "nodes"), *next;
 
-	keep_unproven(plan, s);
+	/* Only the nodes that wait for a proof. */
+	for (cJSON *n = nodes ? nodes->child : NULL; n; n = next) {
+		next = n->next;
+		if (!act_is_unproven(s, document_text_or(n, "name", "")))
+			cJSON_Delete(cJSON_DetachItemViaPointer(nodes, n));
+	}
 	if (!read_wave(e, plan, &e->proof))
 		return;
 	for (size_t i = 0; !e->proof.node_count && i < s->drain_count; i++)

@@ -137,18 +137,6 @@ static void read_target(struct look *l, struct error *error)
 
 /* --- the cluster ------------------------------------------------------------------------------ */
 
-/* Objects of evenkeel. */
-static void list_kind(struct look *l, const struct kind *k, struct error *error)
-{
-	char *path = mem_printf("%s/%s%s", k->group, k->plural, PART_OF);
-	const cJSON *list = edge_get(l->edge, path, READ_MS, error);
-
-	free(path);
-	for (const cJSON *o = document_first(list, "items"); o; o = o->next)
-		if (is_ours(k, o))
-			add_existing(l, k, o);
-}
-
 static bool is_listed(const struct look *l, const struct slack_object *w)
 {
 	for (size_t i = 0; i < l->in.existing.count; i++)
@@ -175,8 +163,17 @@ static void read_named(struct look *l, const struct slack_object *w, struct erro
 static void read_existing(struct look *l, struct error *error)
 {
 	for (size_t i = 0; i < KINDS && !*error->text; i++)
-		if (!kinds[i].shared && (l->buffers || !kinds[i].of_buffers))
-			list_kind(l, &kinds[i], error);
+		if (!kinds[i].shared && (l->buffers || !kinds[i].of_buffers)) {
+			char *path =
+				mem_printf("%s/%s%s", kinds[i].group, kinds[i].plural, PART_OF);
+			const cJSON *list = edge_get(l->edge, path, READ_MS, error);
+
+			/* Objects of evenkeel. */
+			free(path);
+			for (const cJSON *o = document_first(list, "items"); o; o = o->next)
+				if (is_ours(&kinds[i], o))
+					add_existing(l, &kinds[i], o);
+		}
 	for (size_t i = 0; i < l->in.wanted.count && !*error->text; i++)
 		read_named(l, &l->in.wanted.of[i], error);
 }

@@ -64,20 +64,6 @@ static void check_order(const struct verify_case *c)
 	}
 }
 
-static void check_groups(const struct verify_case *c)
-{
-	VERIFY_EACH (group, c->plan->groups, "")
-		for (size_t n = 0; n < c->w.node_count; n++) {
-			const char *name = verify_name(c->w.nodes[n]);
-
-			if (verify_contains(group, "nodes", name) && !c->w.removed[n] &&
-			    !verify_is_leaving(c->w.nodes[n]))
-				SAY(c, GROUPS, NULL,
-				    "group %s leaves as a whole, and node %s stays",
-				    verify_text(group, "name"), name);
-		}
-}
-
 /* --- groups of pods */
 
 /* NULL: the pod is in no group. */
@@ -390,7 +376,16 @@ void verify_check_limits(const struct verify_case *c)
 	if (c->plan->limited)
 		check_parallel(c);
 	check_order(c);
-	check_groups(c);
+	VERIFY_EACH (group, c->plan->groups, "")
+		for (size_t n = 0; n < c->w.node_count; n++) {
+			const char *name = verify_name(c->w.nodes[n]);
+
+			if (verify_contains(group, "nodes", name) && !c->w.removed[n] &&
+			    !verify_is_leaving(c->w.nodes[n]))
+				SAY(c, GROUPS, NULL,
+				    "group %s leaves as a whole, and node %s stays",
+				    verify_text(group, "name"), name);
+		}
 	VERIFY_EACH_OTHER (budget, &c->w, "PodDisruptionBudget")
 		check_budget(c, budget);
 	VERIFY_EACH_OTHER (quota, &c->w, "ResourceQuota")
