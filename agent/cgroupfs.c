@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mountinfo lists the mounts (proc(5), one line each):
- *
- *	36 35 0:31 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct
- *	id parent dev root mount-point options [tags..] - type source super-options
- *
- * A v2 hierarchy has the type cgroup2; a v1 hierarchy has cgroup and lists its controllers among
- * the super-options. Blanks and backslashes in names are octal escapes.
+ * A v2 hierarchy has the type cgroup2 in the list of mounts; a v1 hierarchy has cgroup and lists
+ * its controllers among the options.
  *
  * The walk goes by levels: one descriptor is open at a time, and if the topology is full the
  * deepest cgroups are left out, not whole pods. A cgroup's id is its inode number. A directory with
@@ -22,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <mntent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,100 +27,13 @@
 #include "shared/buf.h"
 #include "shared/mem.h"
 
-/* --- mountinfo ------------------------------------------------------------------------------- */
+#define PROC_MOUNTS "/proc/self/mounts"
 
-/* Takes the next blank-separated field out of *line, or returns NULL. */
-static char *next_field(char **line)
-{
-	char *field;
+enum { CONTROLLERS_MAX = 4096 };
 
-	*line += strspn(*line, " ");
-	if (!**line)
-		return NULL;
-	field = *line;
-	*line += strcspn(field, " ");
-	if (**line)
-		*(*line)++ = '\0';
-	return field;
-}
+/* --- mounts ---------------------------------------------------------------------------------- */
 
-static bool is_octal(const char *text)
-{
-	for (int i = 0; i < 3; i++) {
-		if (text[i] < '0' || text[i] > '7')
-			return false;
-	}
-	return text[0] <= '3';
-}
-
-/* "\040" -> " ", in place. */
-static void decode_octal(char *text)
-{
-	char *to = text;
-
-	while (*text) {
-		if (*text == '\\' && is_octal(text + 1)) {
-			*to++ = (char)((text[1] - '0') << 6 | (text[2] - '0') << 3 |
-				       (text[3] - '0'));
-			text += 4;
-		} else {
-			*to++ = *text++;
-		}
-	}
-	*to = '\0';
-}
-
-/* Whether a list separated by one of `separators` holds the word. */
-static bool has_word(const char *list, const char *separators, const char *word)
-{
-	size_t len = strlen(word);
-
-	while (*list) {
-		size_t n = strcspn(list, separators);
-
-		if (n == len && strncmp(list, word, len) == 0)
-			return true;
-		list += n;
-		list += strspn(list, separators);
-	}
-	return false;
-}
-
-struct mount_line {
-	const char *point;
-	const char *type;
-	const char *super_options;
-};
-
-enum { FIELDS_BEFORE_POINT = 4 };
-
-/* Splits a line into fields; false if it is not a mountinfo line. */
-static bool split_line(char *line, struct mount_line *m)
-{
-	char *point, *field;
-
-	for (int i = 0; i < FIELDS_BEFORE_POINT; i++) {
-		if (!next_field(&line))
-			return false;
-	}
-	point = next_field(&line);
-	/* The number of tags varies: a lone dash ends them. */
-	do {
-		field = next_field(&line);
-	} while (field && strcmp(field, "-") != 0);
-	if (!field)
-		return false;
-	m->type = next_field(&line);
-	field = next_field(&line); /* source */
-	m->super_options = next_field(&line);
-	if (!field || !m->super_options)
-		return false;
-	decode_octal(point);
-	m->point = point;
-	return true;
-}
-
-static bool is_mount_of(const struct mount_line *m, int h)
+static bool is_mount_of(const struct mntent *m, int h)
 {
 	static const char *const controllers[MOUNTS] = {
 		[HIERARCHY_CPUACCT] = "cpuacct",
@@ -134,8 +43,8 @@ static bool is_mount_of(const struct mount_line *m, int h)
 	};
 
 	if (!controllers[h])
-		return strcmp(m->type, "cgroup2") == 0;
-	return strcmp(m->type, "cgroup") == 0 && has_word(m->super_options, ",", controllers[h]);
+		return strcmp(m->mnt_type, "cgroup2") == 0;
+	return strcmp(m->mnt_type, "cgroup") == 0 && hasmntopt(m, controllers[h]);
 }
 
 static bool is_at_or_below(const char *path, const char *root)
@@ -166,39 +75,40 @@ static bool is_better_mount(const char *point, const char *chosen)
 	return !chosen || count_slashes(point) < count_slashes(chosen);
 }
 
-static void take_line(char *line, const char *root, char *mount[MOUNTS])
+void cgroupfs_find_mounts(FILE *list, const char *root, char *mount[MOUNTS])
 {
-	struct mount_line m;
-
-	if (!split_line(line, &m) || !is_at_or_below(m.point, root))
-		return;
-	for (int h = 0; h < MOUNTS; h++) {
-		if (!is_mount_of(&m, h) || !is_better_mount(m.point, mount[h]))
-			continue;
-		free(mount[h]);
-		mount[h] = mem_strdup(m.point);
-	}
-}
-
-void cgroupfs_parse_mountinfo(const char *text, const char *root, char *mount[MOUNTS])
-{
-	char *copy = mem_strdup(text);
-	char *line = copy;
+	const struct mntent *m;
 
 	for (int h = 0; h < MOUNTS; h++)
 		mount[h] = NULL;
-	while (*line) {
-		char *end = line + strcspn(line, "\n");
-		char *next = *end ? end + 1 : end;
-
-		*end = '\0';
-		take_line(line, root, mount);
-		line = next;
+	while ((m = getmntent(list))) {
+		for (int h = 0; h < MOUNTS; h++) {
+			if (!is_at_or_below(m->mnt_dir, root) || !is_mount_of(m, h) ||
+			    !is_better_mount(m->mnt_dir, mount[h]))
+				continue;
+			free(mount[h]);
+			mount[h] = mem_strdup(m->mnt_dir);
+		}
 	}
-	free(copy);
 }
 
 /* --- opening --------------------------------------------------------------------------------- */
+
+/* Whether cgroup.controllers has the word. */
+static bool has_word(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+
+	while (*list) {
+		size_t n = strcspn(list, " \n");
+
+		if (n == len && strncmp(list, word, len) == 0)
+			return true;
+		list += n;
+		list += strspn(list, " \n");
+	}
+	return false;
+}
 
 void cgroupfs_choose(struct cgroupfs *fs, const char *controllers)
 {
@@ -212,43 +122,42 @@ void cgroupfs_choose(struct cgroupfs *fs, const char *controllers)
 		fs->cpu_from = HIERARCHY_UNIFIED;
 	if (fs->mount[HIERARCHY_CPU])
 		fs->throttle_from = HIERARCHY_CPU;
-	else if (unified && has_word(controllers, " \n", "cpu"))
+	else if (unified && has_word(controllers, "cpu"))
 		fs->throttle_from = HIERARCHY_UNIFIED;
 	if (fs->mount[HIERARCHY_MEMORY])
 		fs->memory_from = HIERARCHY_MEMORY;
-	else if (unified && has_word(controllers, " \n", "memory"))
+	else if (unified && has_word(controllers, "memory"))
 		fs->memory_from = HIERARCHY_UNIFIED;
 	if (fs->mount[MOUNT_CPUSET])
 		fs->cpuset_from = MOUNT_CPUSET;
-	else if (unified && has_word(controllers, " \n", "cpuset"))
+	else if (unified && has_word(controllers, "cpuset"))
 		fs->cpuset_from = HIERARCHY_UNIFIED;
 }
 
-/* Reads a whole file of unknown size. */
-static int read_file(int dir_fd, const char *path, struct buf *b, struct error *error)
+/* The v2 controllers of a root, "" without a v2 hierarchy. */
+static int read_controllers(const struct cgroupfs *fs, char *text, size_t size, struct error *error)
 {
-	enum { CHUNK = 16 * 1024 };
-	int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = -1;
-	int err = 0;
+	static const char name[] = "cgroup.controllers";
+	int root = fs->root_fd[HIERARCHY_UNIFIED], fd, err = 0;
+	ssize_t n;
 
-	if (fd >= 0) {
-		do {
-			n = read(fd, buf_reserve(b, CHUNK), CHUNK);
-			b->len += n > 0 ? (size_t)n : 0;
-		} while (n > 0 || (n < 0 && errno == EINTR));
-	}
+	*text = '\0';
+	if (root < 0)
+		return 0;
+	fd = openat(root, name, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, size - 1);
 	if (n < 0) {
 		err = -errno;
-		error_set(error, "cannot read %s: %s", path, strerror(-err));
+		error_set(error, "cannot read %s: %s", name, strerror(-err));
+	} else {
+		text[n] = '\0';
 	}
 	if (fd >= 0)
 		close(fd);
-	buf_add(b, "", 0);
 	return err;
 }
 
-/* mountinfo has resolved paths. */
+/* The list has resolved paths. */
 static char *resolve_root(const char *root)
 {
 	char *real = realpath(root, NULL);
@@ -323,31 +232,29 @@ static void init_closed(struct cgroupfs *fs)
 	fs->cpu_from = fs->throttle_from = fs->memory_from = fs->cpuset_from = -1;
 }
 
-int cgroupfs_open(struct cgroupfs *fs, const char *root, const char *mountinfo, struct error *error)
+int cgroupfs_open(struct cgroupfs *fs, const char *root, const char *mounts, struct error *error)
 {
-	struct buf mounts = BUF_INIT, controllers = BUF_INIT;
-	char *real_root = resolve_root(root);
-	int err;
+	FILE *list = setmntent(mounts ? mounts : PROC_MOUNTS, "re");
+	char controllers[CONTROLLERS_MAX], *real_root;
+	int err = list ? 0 : -errno;
 
 	init_closed(fs);
-	err = read_file(AT_FDCWD, mountinfo ? mountinfo : "/proc/self/mountinfo", &mounts, error);
-	if (err)
-		goto out;
-	cgroupfs_parse_mountinfo(mounts.data, real_root, fs->mount);
+	if (!list) {
+		error_set(error, "cannot read %s: %s", mounts ? mounts : PROC_MOUNTS,
+			  strerror(-err));
+		return err;
+	}
+	real_root = resolve_root(root);
+	cgroupfs_find_mounts(list, real_root, fs->mount);
+	free(real_root);
+	endmntent(list);
 	err = open_roots(fs, root, error);
-	if (err)
-		goto out;
-	if (fs->root_fd[HIERARCHY_UNIFIED] >= 0)
-		err = read_file(fs->root_fd[HIERARCHY_UNIFIED], "cgroup.controllers", &controllers,
-				error);
 	if (!err)
-		cgroupfs_choose(fs, controllers.data ? controllers.data : "");
-out:
+		err = read_controllers(fs, controllers, sizeof(controllers), error);
+	if (!err)
+		cgroupfs_choose(fs, controllers);
 	if (err)
 		cgroupfs_close(fs);
-	free(real_root);
-	buf_fini(&controllers);
-	buf_fini(&mounts);
 	return err;
 }
 

@@ -3,6 +3,8 @@
 #ifndef EVENKEEL_AGENT_CGROUPFS_H
 #define EVENKEEL_AGENT_CGROUPFS_H
 
+#include <stdio.h>
+
 #include "agent/topology.h"
 #include "shared/error.h"
 
@@ -18,24 +20,23 @@ struct cgroupfs {
 };
 
 /*
- * Picks from the text of a mountinfo file the mount point of each hierarchy at or below root
+ * Picks from a list like /proc/self/mounts the mount point of each hierarchy at or below root
  * (absolute, without a slash at the end unless it is "/"); mount[] gets owned strings, or NULL.
  * Co-mounted v1 controllers have equal ones. Of several mounts of a hierarchy the one nearest to
- * root counts. Malformed lines are ignored. Pure.
+ * root counts. Malformed lines are ignored.
  */
-void cgroupfs_parse_mountinfo(const char *text, const char *root, char *mount[MOUNTS]);
+void cgroupfs_find_mounts(FILE *list, const char *root, char *mount[MOUNTS]);
 /* Sets the `from` members. controllers: cgroup.controllers of the v2 root, or "". Pure. */
 void cgroupfs_choose(struct cgroupfs *fs, const char *controllers);
 
 /*
  * Finds the hierarchies below root (normally /sys/fs/cgroup, or the mount of the host's tree) in
- * mountinfo (NULL: /proc/self/mountinfo) and opens their roots: v1, v2 or hybrid. In a private
+ * mounts (NULL: /proc/self/mounts) and opens their roots: v1, v2 or hybrid. In a private
  * cgroup namespace, or with a part of a hierarchy mounted, paths are relative to the mount. 0;
  * -ENOENT if no hierarchy is mounted there, with what to do; else the error of the first unreadable
  * file. After a failure nothing is open (closing is allowed).
  */
-int cgroupfs_open(struct cgroupfs *fs, const char *root, const char *mountinfo,
-		  struct error *error);
+int cgroupfs_open(struct cgroupfs *fs, const char *root, const char *mounts, struct error *error);
 void cgroupfs_close(struct cgroupfs *fs);
 /*
  * The text of a file of a cgroup, with a NUL. False, with "", if it is not readable or does not

@@ -17,74 +17,64 @@
 #include "shared/mem.h"
 #include "tests/process.h"
 
-/* --- mountinfo -------------------------------------------------------------------------------- */
+/* --- mounts ----------------------------------------------------------------------------------- */
 
 static const char v2_host[] =
-	"22 27 0:21 / /proc rw,nosuid,nodev,noexec,relatime shared:13 - proc proc rw\n"
-	"23 27 0:22 / /sys rw,nosuid,nodev,noexec,relatime shared:7 - sysfs sysfs rw\n"
-	"27 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,errors=remount-ro\n"
-	"31 23 0:26 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:9 - cgroup2 cgroup2 "
-	"rw,nsdelegate,memory_recursiveprot\n"
-	"32 23 0:27 / /sys/fs/pstore rw,nosuid,nodev,noexec,relatime shared:10 - pstore pstore "
-	"rw\n";
+	"proc /proc proc rw,nosuid,nodev,noexec,relatime 0 0\n"
+	"sysfs /sys sysfs rw,nosuid,nodev,noexec,relatime 0 0\n"
+	"/dev/sda1 / ext4 rw,relatime,errors=remount-ro 0 0\n"
+	"cgroup2 /sys/fs/cgroup cgroup2 "
+	"rw,nosuid,nodev,noexec,relatime,nsdelegate,memory_recursiveprot 0 0\n"
+	"pstore /sys/fs/pstore pstore rw,nosuid,nodev,noexec,relatime 0 0\n";
 
 /* v1 as systemd mounts it, with a v2 tree of its own beside. */
 static const char hybrid_host[] =
-	"33 23 0:28 / /sys/fs/cgroup ro,nosuid,nodev,noexec shared:9 - tmpfs tmpfs ro,mode=755\n"
-	"34 33 0:29 / /sys/fs/cgroup/unified rw,relatime shared:10 - cgroup2 cgroup2 "
-	"rw,nsdelegate\n"
-	"35 33 0:30 / /sys/fs/cgroup/systemd rw,relatime shared:11 - cgroup cgroup "
-	"rw,xattr,name=systemd\n"
-	"39 33 0:34 / /sys/fs/cgroup/memory rw,relatime shared:16 - cgroup cgroup rw,memory\n"
-	"40 33 0:35 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:17 - cgroup cgroup "
-	"rw,cpu,cpuacct\n"
-	"41 33 0:36 / /sys/fs/cgroup/cpuset rw,relatime shared:18 - cgroup cgroup rw,cpuset\n"
-	"42 33 0:37 / /sys/fs/cgroup/net_cls,net_prio rw,relatime shared:19 - cgroup cgroup "
-	"rw,net_cls,net_prio\n";
+	"tmpfs /sys/fs/cgroup tmpfs ro,nosuid,nodev,noexec,mode=755 0 0\n"
+	"cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime,nsdelegate 0 0\n"
+	"cgroup /sys/fs/cgroup/systemd cgroup rw,relatime,xattr,name=systemd 0 0\n"
+	"cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0\n"
+	"cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,relatime,cpu,cpuacct 0 0\n"
+	"cgroup /sys/fs/cgroup/cpuset cgroup rw,relatime,cpuset 0 0\n"
+	"cgroup /sys/fs/cgroup/net_cls,net_prio cgroup rw,relatime,net_cls,net_prio 0 0\n";
 
 /* Each controller in a hierarchy of its own, without tags. */
-static const char v1_separate[] =
-	"31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n"
-	"32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n"
-	"33 31 0:30 / /sys/fs/cgroup/cpuacct rw,relatime - cgroup cgroup rw,cpuacct\n"
-	"35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n";
+static const char v1_separate[] = "tmpfs /sys/fs/cgroup tmpfs rw,relatime,mode=755 0 0\n"
+				  "cgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu 0 0\n"
+				  "cgroup /sys/fs/cgroup/cpuacct cgroup rw,relatime,cpuacct 0 0\n"
+				  "cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0\n";
 
 /* A v1 container: only its own part of each hierarchy is there. */
 static const char v1_container[] =
-	"661 660 0:60 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime - tmpfs tmpfs rw,mode=755\n"
-	"662 661 0:34 /docker/0123456789ab /sys/fs/cgroup/memory ro,relatime master:16 - cgroup "
-	"cgroup rw,memory\n"
-	"663 661 0:35 /docker/0123456789ab /sys/fs/cgroup/cpu,cpuacct ro,relatime master:17 - "
-	"cgroup cgroup rw,cpu,cpuacct\n";
+	"tmpfs /sys/fs/cgroup tmpfs rw,nosuid,nodev,noexec,relatime,mode=755 0 0\n"
+	"cgroup /sys/fs/cgroup/memory cgroup ro,relatime,memory 0 0\n"
+	"cgroup /sys/fs/cgroup/cpu,cpuacct cgroup ro,relatime,cpu,cpuacct 0 0\n";
 
 /* A pod on v2: its own namespaced view, and the node's tree from a hostPath volume. */
-static const char v2_pod[] =
-	"900 899 0:26 / /sys/fs/cgroup ro,nosuid,nodev,noexec,relatime - cgroup2 cgroup rw\n"
-	"910 899 0:26 /../../../.. /host/sys/fs/cgroup ro,relatime master:9 - cgroup2 cgroup2 rw\n"
-	"911 899 8:1 /etc/hosts /etc/hosts rw,relatime - ext4 /dev/sda1 rw\n";
+static const char v2_pod[] = "cgroup /sys/fs/cgroup cgroup2 ro,nosuid,nodev,noexec,relatime 0 0\n"
+			     "cgroup2 /host/sys/fs/cgroup cgroup2 ro,relatime 0 0\n"
+			     "/dev/sda1 /etc/hosts ext4 rw,relatime 0 0\n";
 
-static const char oddities[] =
-	"\n"
-	"garbage\n"
-	"1 2 3\n"
-	"50 1 0:50 / /mnt/a\\040b\\011c\\134d rw shared:1 master:2 - cgroup2 none rw\n"
-	/* Of several places the one nearest to root. */
-	"51 1 0:51 / /mnt/two/deep rw - cgroup cgroup rw,memory\n"
-	"52 1 0:52 / /mnt/two rw - cgroup cgroup rw,memory\n"
-	"53 1 0:53 / /mnt/two/deeper/still rw - cgroup cgroup rw,memory\n"
-	/* Controllers whose names begin alike, and words in the wrong column. */
-	"54 1 0:54 / /mnt/set rw,cpu,memory - cgroup cgroup rw,cpuset\n"
-	"55 1 0:55 / /mnt/fuse rw - fuse.cgroup2 cgroup2 rw,memory\n"
-	"56 1 0:56 / /mnt/named rw - cgroup cgroup rw,name=memory\n"
-	/* Neighbours in name only. */
-	"57 1 0:57 / /mnt/tworoom rw - cgroup cgroup rw,cpu\n"
-	/* Cut lines. */
-	"58 1 0:58 / /mnt/cut rw - cgroup cgroup\n"
-	"59 1 0:59 / /mnt/cut rw - cgroup2\n"
-	"60 1 0:60 / /mnt/cut rw\n"
-	"61 1 0:61 / /mnt/end\\04 rw - cgroup cgroup rw,cpu";
+static const char oddities[] = "\n"
+			       "garbage\n"
+			       "1 2 3\n"
+			       "none /mnt/a\\040b\\011c\\134d cgroup2 rw 0 0\n"
+			       /* Of several places the one nearest to root. */
+			       "cgroup /mnt/two/deep cgroup rw,memory 0 0\n"
+			       "cgroup /mnt/two cgroup rw,memory 0 0\n"
+			       "cgroup /mnt/two/deeper/still cgroup rw,memory 0 0\n"
+			       /* Controllers whose names begin alike, and other types and names. */
+			       "cgroup /mnt/set cgroup rw,cpuset 0 0\n"
+			       "cgroup2 /mnt/fuse fuse.cgroup2 rw,memory 0 0\n"
+			       "cgroup /mnt/named cgroup rw,name=memory 0 0\n"
+			       /* Neighbours in name only. */
+			       "cgroup /mnt/tworoom cgroup rw,cpu 0 0\n"
+			       /* Cut lines. */
+			       "cgroup /mnt/cut cgroup\n"
+			       "cgroup2 /mnt/cut\n"
+			       "cgroup2 /mnt/cut\n"
+			       "cgroup /mnt/end\\04 cgroup rw,cpu 0 0";
 
-static void test_mountinfo(void **state)
+static void test_mounts(void **state)
 {
 	static const struct {
 		const char *what, *text, *root;
@@ -126,9 +116,12 @@ static void test_mountinfo(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		FILE *list = fmemopen((void *)cases[i].text, strlen(cases[i].text), "r");
 		char *mount[MOUNTS];
 
-		cgroupfs_parse_mountinfo(cases[i].text, cases[i].root, mount);
+		assert_non_null(list);
+		cgroupfs_find_mounts(list, cases[i].root, mount);
+		fclose(list);
 		for (int h = 0; h < MOUNTS; h++) {
 			const char *want = cases[i].mount[h] ? cases[i].mount[h] : "";
 
@@ -209,10 +202,10 @@ static void assert_closed(const struct cgroupfs *fs)
 static void test_open_failures(void **state)
 {
 	char *folder = folder_make();
-	char *info = mem_printf("%s/mountinfo", folder);
-	char *text = mem_printf("1 1 0:1 / %s rw - cgroup2 c rw\n"
-				"2 1 0:2 / %s/gone rw - cgroup c rw,memory\n"
-				"3 1 0:3 / %s/mountinfo rw - cgroup c rw,cpu\n",
+	char *info = mem_printf("%s/mounts", folder);
+	char *text = mem_printf("c %s cgroup2 rw 0 0\n"
+				"c %s/gone cgroup rw,memory 0 0\n"
+				"c %s/mounts cgroup rw,cpu 0 0\n",
 				folder, folder, folder);
 	char *loop = mem_printf("%s/loop", folder);
 	static const struct {
@@ -239,8 +232,7 @@ static void test_open_failures(void **state)
 	free(text);
 	/* A mount that cannot be opened is an error, but for cpusets, which are optional. */
 	for (size_t i = 0; i < sizeof(loops) / sizeof(loops[0]); i++) {
-		text = mem_printf("1 1 0:1 / %s/loop rw - cgroup c rw,%s\n", folder,
-				  loops[i].controller);
+		text = mem_printf("c %s/loop cgroup rw,%s 0 0\n", folder, loops[i].controller);
 		write_file(info, text);
 		assert_int_equal(cgroupfs_open(&fs, folder, info, &error), loops[i].err);
 		assert_closed(&fs);
@@ -402,7 +394,7 @@ static void test_scan_failure(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mountinfo),
+		cmocka_unit_test(test_mounts),
 		cmocka_unit_test(test_choose),
 		cmocka_unit_test(test_open_failures),
 		cmocka_unit_test_setup_teardown(test_scan, tree_setup, tree_teardown),
