@@ -162,29 +162,25 @@ static int turn(struct agent *a, int64_t deadline_ns, struct error *reason)
 	return rc;
 }
 
-/* nanomsg has no linger: close loses what was just sent, so wait for the acks. */
-static void publish_last(struct agent *a)
-{
-	int64_t now = clock_mono_ns(), until = now + LAST_ACKS_NS, deadline;
-	struct error ignored;
-
-	epoll_ctl(a->epoll, EPOLL_CTL_DEL, a->timer, NULL);
-	publish(a, now);
-	deadline = step_publisher(a);
-	while (!publisher_idle(a->publisher) && clock_mono_ns() < until) {
-		turn(a, deadline < until ? deadline : until, &ignored);
-		deadline = step_publisher(a);
-	}
-}
-
 int agent_run(struct agent *a, struct error *reason)
 {
 	int rc = 0;
 
 	while (!a->stop && !rc)
 		rc = turn(a, step_publisher(a), reason);
-	if (!rc)
-		publish_last(a);
+	if (!rc) {
+		int64_t now = clock_mono_ns(), until = now + LAST_ACKS_NS, deadline;
+		struct error ignored;
+
+		/* nanomsg has no linger: close loses what was just sent, so wait for the acks. */
+		epoll_ctl(a->epoll, EPOLL_CTL_DEL, a->timer, NULL);
+		publish(a, now);
+		deadline = step_publisher(a);
+		while (!publisher_idle(a->publisher) && clock_mono_ns() < until) {
+			turn(a, deadline < until ? deadline : until, &ignored);
+			deadline = step_publisher(a);
+		}
+	}
 	return rc;
 }
 

@@ -125,16 +125,21 @@ static const char *missing_capabilities(void)
 	return perfmon ? "CAP_BPF" : "CAP_BPF and CAP_PERFMON";
 }
 
-/*
- * Kernels before 5.11 count BPF maps as locked memory, not as memory of a cgroup. They lack the
- * helper that came right after, which libbpf checks, too.
- */
-static bool counts_locked_memory(const struct btf *btf)
+/* libbpf raises the limit of locked memory if it may. */
+static bool may_not_lock(const struct btf *btf, struct rlimit *limit)
 {
 	const struct btf_type *helpers;
-	int id = btf ? btf__find_by_name_kind(btf, "bpf_func_id", BTF_KIND_ENUM) : -1;
-	bool newer = id < 0;
+	int id;
+	bool newer;
 
+	if (getrlimit(RLIMIT_MEMLOCK, limit) || limit->rlim_cur == RLIM_INFINITY)
+		return false;
+	/*
+	 * Kernels before 5.11 count BPF maps as locked memory, not as memory of a cgroup. They lack
+	 * the helper that came right after, which libbpf checks, too.
+	 */
+	id = btf ? btf__find_by_name_kind(btf, "bpf_func_id", BTF_KIND_ENUM) : -1;
+	newer = id < 0;
 	if (newer)
 		return false;
 	helpers = btf__type_by_id(btf, (__u32)id);
@@ -142,14 +147,6 @@ static bool counts_locked_memory(const struct btf *btf)
 		newer = strcmp(btf__name_by_offset(btf, btf_enum(helpers)[i].name_off),
 			       "BPF_FUNC_ktime_get_coarse_ns") == 0;
 	return !newer;
-}
-
-/* libbpf raises the limit of locked memory if it may. */
-static bool may_not_lock(const struct btf *btf, struct rlimit *limit)
-{
-	if (getrlimit(RLIMIT_MEMLOCK, limit) || limit->rlim_cur == RLIM_INFINITY)
-		return false;
-	return counts_locked_memory(btf);
 }
 
 int bpf_reason_explain(const char *what, int error, const struct bpf_reason_need *needs,

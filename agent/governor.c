@@ -122,18 +122,6 @@ static double tick_cpu_ns(const struct governor *g)
 	return slow ? (double)(g->total.slow_cpu_ns - from->slow_cpu_ns) / (double)slow : 0;
 }
 
-/* Before a step down: doubles the wait if the last raise did not hold. */
-static void adapt_hold(struct governor *g)
-{
-	if (!g->raised_ns)
-		return;
-	if (g->total.mono_ns - g->raised_ns >= g->hold_ns)
-		g->hold_ns = HOLD_NS;
-	else
-		g->hold_ns = 2 * g->hold_ns < HOLD_MAX_NS ? 2 * g->hold_ns : HOLD_MAX_NS;
-	g->raised_ns = 0;
-}
-
 static bool over_budget(struct governor *g, struct error *said)
 {
 	int rate = lower_rate(g->rate_hz);
@@ -151,7 +139,14 @@ static bool over_budget(struct governor *g, struct error *said)
 			  cost, g->rate_hz, g->budget_percent);
 		return true;
 	}
-	adapt_hold(g);
+	/* Before a step down: doubles the wait if the last raise did not hold. */
+	if (g->raised_ns) {
+		if (g->total.mono_ns - g->raised_ns >= g->hold_ns)
+			g->hold_ns = HOLD_NS;
+		else
+			g->hold_ns = 2 * g->hold_ns < HOLD_MAX_NS ? 2 * g->hold_ns : HOLD_MAX_NS;
+		g->raised_ns = 0;
+	}
 	error_set(said,
 		  "the agent uses %.3g %% of a core, its budget is %.3g %%: sampling at %d Hz "
 		  "instead of %d",

@@ -38,6 +38,7 @@ enum component {
 
 /* The meaning of a component's name. */
 struct meaning {
+	enum cgroup_level above; /* the path so far */
 	enum component component;
 	enum qos_class qos;
 	enum container_runtime runtime;
@@ -265,7 +266,7 @@ static bool parse_helper(struct span name, struct meaning *m)
  * kubepods, [ROOT-]kubepods.slice, [ROOT-]kubepods-QOS.slice; a plain QOS directory only directly
  * below kubepods.
  */
-static bool parse_kubepods(struct span name, enum cgroup_level above, struct meaning *m)
+static bool parse_kubepods(struct span name, struct meaning *m)
 {
 	m->component = COMPONENT_KUBEPODS;
 	if (span_is(name, "kubepods"))
@@ -278,27 +279,22 @@ static bool parse_kubepods(struct span name, enum cgroup_level above, struct mea
 	}
 	m->component = COMPONENT_QOS;
 	m->qos = cut_qos(&name);
-	return above == LEVEL_KUBEPODS && m->qos != QOS_UNKNOWN && !name.len;
+	return m->above == LEVEL_KUBEPODS && m->qos != QOS_UNKNOWN && !name.len;
 }
+
+typedef bool parse_name(struct span name, struct meaning *m);
 
 static struct meaning parse_component(struct span name, enum cgroup_level above)
 {
-	struct meaning m = {0};
+	static parse_name *const parsers[] = {parse_joined, parse_kubepods, parse_pod, parse_helper,
+					      parse_container};
 
-	if (parse_joined(name, &m))
-		return m;
-	m = (struct meaning){0};
-	if (parse_kubepods(name, above, &m))
-		return m;
-	m = (struct meaning){0};
-	if (parse_pod(name, &m))
-		return m;
-	m = (struct meaning){0};
-	if (parse_helper(name, &m))
-		return m;
-	m = (struct meaning){0};
-	if (parse_container(name, &m))
-		return m;
+	for (size_t i = 0; i < COUNT(parsers); i++) {
+		struct meaning m = {.above = above};
+
+		if (parsers[i](name, &m))
+			return m;
+	}
 	return (struct meaning){.component = COMPONENT_OTHER};
 }
 
@@ -394,12 +390,6 @@ static void enter_helper(struct walk *w, const struct meaning *m)
 	w->identity->runtime = m->runtime;
 }
 
-static void enter_overhead(struct walk *w)
-{
-	w->overhead = w->overhead || may_enter_container(w);
-	enter_other(w);
-}
-
 static void enter(struct walk *w, struct span name)
 {
 	struct meaning m = parse_component(name, w->identity->level);
@@ -423,7 +413,8 @@ static void enter(struct walk *w, struct span name)
 		enter_helper(w, &m);
 		break;
 	case COMPONENT_OVERHEAD:
-		enter_overhead(w);
+		w->overhead = w->overhead || may_enter_container(w);
+		enter_other(w);
 		break;
 	case COMPONENT_OTHER:
 		enter_other(w);

@@ -173,16 +173,6 @@ void liveness_write(int fd, const struct error *status)
 		log_warn("--status-file: cannot write: %s", strerror(errno));
 }
 
-static void read_status(const char *path, struct error *status)
-{
-	struct buf text = BUF_INIT;
-
-	status->text[0] = '\0';
-	if (path && !file_read(path, PROC_FILE_MAX, &text, status))
-		error_set(status, "%s", text.data);
-	buf_fini(&text);
-}
-
 int liveness_check(const char *path, struct error *status, struct error *error)
 {
 	int64_t until = clock_mono_ns() + WAIT_NS;
@@ -203,7 +193,13 @@ int liveness_check(const char *path, struct error *status, struct error *error)
 		}
 		rc = liveness_count_waits(PROC, agent, &now, error);
 	}
-	if (!rc)
-		read_status(path, status);
+	if (!rc) {
+		struct buf text = BUF_INIT;
+
+		status->text[0] = '\0';
+		if (path && !file_read(path, PROC_FILE_MAX, &text, status))
+			error_set(status, "%s", text.data);
+		buf_fini(&text);
+	}
 	return rc;
 }

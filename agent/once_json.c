@@ -93,21 +93,6 @@ static void write_contention(struct jsonw *w, const struct usage *u)
 	jsonw_object_close(w);
 }
 
-static void write_source(struct jsonw *w, const struct interval *i)
-{
-	const struct node_sample *n = &i->node;
-	double seconds = (double)(i->end_ns - i->start_ns) / 1e9;
-
-	jsonw_key_object(w, "source");
-	jsonw_key_string(w, "tier", sampler_tier_name(n->tier));
-	jsonw_key_fixed(w, "rateHz", (double)n->rate_hz, 3);
-	jsonw_key_int(w, "missedTicks", n->missed_ticks);
-	jsonw_key_int(w, "overflowCgroups", n->overflow);
-	write_milli(w, "agentCpuMillicores", once_milli(n->agent_cpu_ns, seconds));
-	jsonw_key_fixed(w, "passMicroseconds", (double)n->pass_ns / 1000, 3);
-	jsonw_object_close(w);
-}
-
 /* /proc/stat of all CPUs, as rates. */
 static void write_machine(struct jsonw *w, const struct interval *i)
 {
@@ -129,10 +114,21 @@ static void write_machine(struct jsonw *w, const struct interval *i)
 static void write_node(struct jsonw *w, const struct once_sample *sample)
 {
 	const struct interval *i = sample->interval;
+	const struct node_sample *n;
+	double seconds;
 
 	jsonw_key_object(w, "node");
 	jsonw_key_string(w, "name", sample->node);
-	write_source(w, i);
+	n = &i->node;
+	seconds = (double)(i->end_ns - i->start_ns) / 1e9;
+	jsonw_key_object(w, "source");
+	jsonw_key_string(w, "tier", sampler_tier_name(n->tier));
+	jsonw_key_fixed(w, "rateHz", (double)n->rate_hz, 3);
+	jsonw_key_int(w, "missedTicks", n->missed_ticks);
+	jsonw_key_int(w, "overflowCgroups", n->overflow);
+	write_milli(w, "agentCpuMillicores", once_milli(n->agent_cpu_ns, seconds));
+	jsonw_key_fixed(w, "passMicroseconds", (double)n->pass_ns / 1000, 3);
+	jsonw_object_close(w);
 	jsonw_key_int(w, "cgroups", (int64_t)sample->cgroups);
 	jsonw_key_object(w, "capacity");
 	jsonw_key_int(w, "cpuMillicores", i->node.cpu_capacity_milli);

@@ -246,29 +246,24 @@ static void add_limit(struct table *t, int64_t limit, void (*write)(double, char
 	add(t, text);
 }
 
-/* Without a quota there are no periods; throttled time is then shown in seconds. */
-static void add_throttled(struct table *t, const struct usage *u)
-{
-	double ratio = once_throttled_ratio(u);
-	char text[UNITS_LEN];
-
-	if (isnan(ratio) && u->throttled_ns > 0)
-		units_seconds((double)u->throttled_ns / 1e9, text);
-	else
-		units_percent(isnan(ratio) ? 0 : ratio, text);
-	add(t, u->have & USAGE_THROTTLE ? text : "-");
-}
-
 static void add_item_cpu(struct table *t, const struct once_item *item)
 {
 	const struct usage *u = &item->entry->usage;
 	struct cpu cpu = cpu_of(u);
+	double ratio;
+	char text[UNITS_LEN];
 
 	add_value(t, cpu.mean, units_cpu);
 	add_value(t, cpu.stddev, units_cpu);
 	add_value(t, cpu.max, units_cpu);
 	add_limit(t, item->entry->limits.cpu_milli, units_cpu);
-	add_throttled(t, u);
+	/* Without a quota there are no periods; throttled time is then shown in seconds. */
+	ratio = once_throttled_ratio(u);
+	if (isnan(ratio) && u->throttled_ns > 0)
+		units_seconds((double)u->throttled_ns / 1e9, text);
+	else
+		units_percent(isnan(ratio) ? 0 : ratio, text);
+	add(t, u->have & USAGE_THROTTLE ? text : "-");
 	add_value(t, once_share(u, USAGE_CONTENTION_CPU, u->contention_cpu_ns), units_percent);
 }
 
@@ -313,25 +308,21 @@ static void hide_empty(struct table *t, const struct interval *i)
 		table_hide(t, PIDS);
 }
 
-static void print_items(const struct interval *i, size_t width, struct buf *out)
+void once_table_write(const struct once_sample *sample, size_t width, struct buf *out)
 {
-	struct table *t = new_table(titles, COLUMNS);
+	struct table *t;
 	struct once_item *items;
 	size_t count;
 
-	items = once_items(i, &count);
-	hide_empty(t, i);
-	for (size_t n = 0; n < count; n++)
-		add_item(t, &items[n]);
-	print(t, width, out);
-	free(items);
-}
-
-void once_table_write(const struct once_sample *sample, size_t width, struct buf *out)
-{
 	print_node(sample, width, out);
 	buf_add_char(out, '\n');
 	print_source(sample, width, out);
 	buf_add_char(out, '\n');
-	print_items(sample->interval, width, out);
+	t = new_table(titles, COLUMNS);
+	items = once_items(sample->interval, &count);
+	hide_empty(t, sample->interval);
+	for (size_t n = 0; n < count; n++)
+		add_item(t, &items[n]);
+	print(t, width, out);
+	free(items);
 }

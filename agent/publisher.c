@@ -136,15 +136,6 @@ static struct peer_name name_of(const struct peer *p)
 	return name;
 }
 
-static void log_refusal(struct peer *p)
-{
-	if (p->stats.refused + p->stats.held == 0 || p->stats.not_enrolled != p->not_enrolled ||
-	    !strcmp(p->stats.last_reason, p->refusal_logged))
-		return;
-	log_warn("%s did not take an interval: %s", name_of(p).text, p->stats.last_reason);
-	memcpy(p->refusal_logged, p->stats.last_reason, REASON_LEN);
-}
-
 static void take_enrolment(struct peer *p, int64_t mono_ns)
 {
 	if (p->stats.not_enrolled != p->not_enrolled) {
@@ -189,7 +180,11 @@ static int64_t peer_step(struct peer *p, const struct ring *ring, int64_t mono_n
 	bool idle;
 
 	sender_get_stats(p->sender, &p->stats);
-	log_refusal(p);
+	if (p->stats.refused + p->stats.held != 0 && p->stats.not_enrolled == p->not_enrolled &&
+	    strcmp(p->stats.last_reason, p->refusal_logged) != 0) {
+		log_warn("%s did not take an interval: %s", name_of(p).text, p->stats.last_reason);
+		memcpy(p->refusal_logged, p->stats.last_reason, REASON_LEN);
+	}
 	take_enrolment(p, mono_ns);
 	heard = int_max(p->stats.last_ack_ns, p->opened_ns);
 	idle = sender_idle(p->sender, ring);
@@ -306,20 +301,6 @@ static void leave(struct publisher *p, struct target *t, const struct address *a
 	}
 }
 
-static void log_answer(struct target *t, const struct resolver_answer *answer)
-{
-	if (answer->failed && !t->lookup_logged)
-		log_warn("%s: cannot look up %s; trying again, the last 15 minutes are kept",
-			 t->endpoint.url, answer->why.text);
-	if (!answer->failed && t->endpoints.left_out != t->left_out_logged) {
-		if (t->endpoints.left_out)
-			log_error("%s: %zu of its addresses are not sent to: %d senders at most",
-				  t->endpoint.url, t->endpoints.left_out, SENDERS_MAX);
-		t->left_out_logged = t->endpoints.left_out;
-	}
-	t->lookup_logged = answer->failed;
-}
-
 static void take_answer(struct publisher *p, struct target *t, int64_t mono_ns)
 {
 	struct endpoints_change changes[ENDPOINTS_CHANGES_MAX];
@@ -330,7 +311,16 @@ static void take_answer(struct publisher *p, struct target *t, int64_t mono_ns)
 		return;
 	count = endpoints_take(&t->endpoints, &answer, mono_ns, is_answering(p, t),
 			       SENDERS_MAX - p->peer_count, changes);
-	log_answer(t, &answer);
+	if (answer.failed && !t->lookup_logged)
+		log_warn("%s: cannot look up %s; trying again, the last 15 minutes are kept",
+			 t->endpoint.url, answer.why.text);
+	if (!answer.failed && t->endpoints.left_out != t->left_out_logged) {
+		if (t->endpoints.left_out)
+			log_error("%s: %zu of its addresses are not sent to: %d senders at most",
+				  t->endpoint.url, t->endpoints.left_out, SENDERS_MAX);
+		t->left_out_logged = t->endpoints.left_out;
+	}
+	t->lookup_logged = answer.failed;
 	for (size_t i = 0; i < count; i++) {
 		if (changes[i].added)
 			join(p, t, &changes[i].address, mono_ns);

@@ -69,18 +69,6 @@ static int compare(const void *a, const void *b)
 	return strcmp(((const struct address *)a)->text, ((const struct address *)b)->text);
 }
 
-static void sort_once(struct resolver_answer *a)
-{
-	size_t kept = 0;
-
-	qsort(a->addresses, a->count, sizeof(a->addresses[0]), compare);
-	for (size_t i = 0; i < a->count; i++) {
-		if (!kept || compare(&a->addresses[i], &a->addresses[kept - 1]) != 0)
-			a->addresses[kept++] = a->addresses[i];
-	}
-	a->count = kept;
-}
-
 static void fail(struct resolver_answer *a, const char *host, const char *why)
 {
 	a->failed = true;
@@ -95,6 +83,7 @@ void resolver_lookup_system(void *ctx, const char *host, struct resolver_answer 
 	struct addrinfo *found = NULL;
 	struct address address;
 	int rc = getaddrinfo(host, NULL, &hints, &found);
+	size_t kept = 0;
 
 	(void)ctx;
 	if (rc) {
@@ -110,7 +99,12 @@ void resolver_lookup_system(void *ctx, const char *host, struct resolver_answer 
 			answer->addresses[answer->count++] = address;
 	}
 	freeaddrinfo(found);
-	sort_once(answer);
+	qsort(answer->addresses, answer->count, sizeof(answer->addresses[0]), compare);
+	for (size_t i = 0; i < answer->count; i++) {
+		if (!kept || compare(&answer->addresses[i], &answer->addresses[kept - 1]) != 0)
+			answer->addresses[kept++] = answer->addresses[i];
+	}
+	answer->count = kept;
 	if (!answer->count)
 		fail(answer, host, "no address that can be used");
 }
@@ -134,14 +128,6 @@ static void release(struct resolver *r)
 	free(r);
 }
 
-static void give(struct resolver *r, struct resolver_answer *answer)
-{
-	free(r->answer);
-	r->answer = answer;
-	r->busy = false;
-	eventfd_write(r->event, 1);
-}
-
 static void *serve(void *arg)
 {
 	struct resolver *r = arg;
@@ -160,7 +146,10 @@ static void *serve(void *arg)
 		answer = mem_zalloc(1, sizeof(*answer));
 		r->lookup(r->ctx, r->host, answer);
 		pthread_mutex_lock(&r->lock);
-		give(r, answer);
+		free(r->answer);
+		r->answer = answer;
+		r->busy = false;
+		eventfd_write(r->event, 1);
 	}
 	pthread_mutex_unlock(&r->lock);
 	release(r);

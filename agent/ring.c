@@ -191,8 +191,14 @@ static void merge_pair(struct ring *r, size_t index)
 	remove_item(r, index);
 }
 
-static void shrink(struct ring *r)
+void ring_push(struct ring *r, struct interval *interval)
 {
+	assert(interval->sequence > ring_newest(r));
+	while (r->count && interval->end_ns - r->items[0]->end_ns > r->span_ns)
+		drop_oldest(r);
+	r->items = mem_grow(r->items, r->count, &r->cap, sizeof(struct interval *));
+	r->items[r->count++] = interval;
+	count_interval(r, interval);
 	while (r->count > 1 && r->bytes > r->max_bytes) {
 		size_t pair = find_pair(r, r->count - 2);
 
@@ -203,17 +209,6 @@ static void shrink(struct ring *r)
 		else
 			merge_pair(r, pair);
 	}
-}
-
-void ring_push(struct ring *r, struct interval *interval)
-{
-	assert(interval->sequence > ring_newest(r));
-	while (r->count && interval->end_ns - r->items[0]->end_ns > r->span_ns)
-		drop_oldest(r);
-	r->items = mem_grow(r->items, r->count, &r->cap, sizeof(struct interval *));
-	r->items[r->count++] = interval;
-	count_interval(r, interval);
-	shrink(r);
 }
 
 void ring_set_cursors(struct ring *r, const uint64_t *cursors, size_t count)

@@ -51,14 +51,6 @@ struct sampler_bpf {
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-static void choose_memory_blocks(struct sampler_bpf *b, int from)
-{
-	if (from < 0)
-		return;
-	b->blocks[from] |= BLOCK_MEMORY | BLOCK_MEMORY_MORE;
-	b->blocks[from] |= from == HIERARCHY_UNIFIED ? BLOCK_MEMORY_V2 : BLOCK_MEMORY_V1;
-}
-
 /* Returns the hierarchies to read, as bits 1 << h. */
 static unsigned int choose_blocks(struct sampler_bpf *b, const struct cgroupfs *fs)
 {
@@ -67,7 +59,11 @@ static unsigned int choose_blocks(struct sampler_bpf *b, const struct cgroupfs *
 	if (fs->cpu_from >= 0)
 		b->blocks[fs->cpu_from] |=
 			fs->cpu_from == HIERARCHY_UNIFIED ? BLOCK_CPU_LOCAL : BLOCK_CPUACCT;
-	choose_memory_blocks(b, fs->memory_from);
+	if (fs->memory_from >= 0) {
+		b->blocks[fs->memory_from] |= BLOCK_MEMORY | BLOCK_MEMORY_MORE;
+		b->blocks[fs->memory_from] |=
+			fs->memory_from == HIERARCHY_UNIFIED ? BLOCK_MEMORY_V2 : BLOCK_MEMORY_V1;
+	}
 	if (fs->throttle_from >= 0)
 		b->blocks[fs->throttle_from] |= BLOCK_BANDWIDTH;
 	if (fs->root_fd[HIERARCHY_UNIFIED] >= 0)

@@ -98,21 +98,6 @@ static const struct walk_knobs *knobs_of(const struct sampler_bpf_object *o)
 	return knobs;
 }
 
-static int set_knobs(const struct sampler_bpf_object *o, uint32_t record_limit, bool keep_removals,
-		     struct error *error)
-{
-	struct walk_knobs *knobs = mem_zalloc(1, sizeof(*knobs));
-	int err = set_machine(knobs, error);
-
-	knobs->record_limit = record_limit;
-	knobs->keep_removals = keep_removals;
-	if (!err)
-		err = bpf_map__set_initial_value(bpf_object__find_map_by_name(o->object, ".rodata"),
-						 knobs, sizeof(*knobs));
-	free(knobs);
-	return err;
-}
-
 static int load(struct sampler_bpf_object *o, uint32_t record_limit, bool keep_removals,
 		struct error *error)
 {
@@ -120,6 +105,7 @@ static int load(struct sampler_bpf_object *o, uint32_t record_limit, bool keep_r
 	const void *elf;
 	size_t size;
 	int err;
+	struct walk_knobs *knobs;
 
 	/* libbpf requires zero padding, here and in the options below. */
 	memset(&opts, 0, sizeof(opts));
@@ -134,7 +120,14 @@ static int load(struct sampler_bpf_object *o, uint32_t record_limit, bool keep_r
 	o->object = bpf_object__open_mem(elf, size, &opts);
 	if (!o->object)
 		return explain(o, "cannot open the BPF object", -errno, error);
-	err = set_knobs(o, record_limit, keep_removals, error);
+	knobs = mem_zalloc(1, sizeof(*knobs));
+	err = set_machine(knobs, error);
+	knobs->record_limit = record_limit;
+	knobs->keep_removals = keep_removals;
+	if (!err)
+		err = bpf_map__set_initial_value(bpf_object__find_map_by_name(o->object, ".rodata"),
+						 knobs, sizeof(*knobs));
+	free(knobs);
 	if (err)
 		return err;
 	err = bpf_object__load(o->object);

@@ -142,17 +142,6 @@ static void retry_absent(struct files *f, struct slot *slot)
 	}
 }
 
-static void drop_unused_slots(struct files *f)
-{
-	struct slot *slot, *next;
-
-	HASH_ITER(hh, f->slots, slot, next)
-	{
-		if (slot->round != f->round)
-			close_slot(f, slot);
-	}
-}
-
 static bool may_keep(const struct files *f, enum files_cadence cadence)
 {
 	if (cadence == READ_LIMITS || f->kept[READ_FAST] + f->kept[READ_SLOW] >= f->budget)
@@ -219,16 +208,6 @@ static bool read_text(struct files *f, int fd)
 	return n >= 0 || errno != ENODEV;
 }
 
-static void keep_or_close(struct files *f, struct slot *slot, int i, int fd)
-{
-	if (may_keep(f, cadence_of(f, i))) {
-		slot->fd[i] = fd;
-		f->kept[cadence_of(f, i)]++;
-	} else {
-		close(fd);
-	}
-}
-
 /* Reads one source. 0, also without a file, or the -errno that ends the tier. */
 static int read_source(struct files *f, struct visit *v, int i, struct files_target *target)
 {
@@ -248,7 +227,12 @@ static int read_source(struct files *f, struct visit *v, int i, struct files_tar
 		return fd == -EMFILE || fd == -ENFILE ? fd : 0;
 	if (read_text(f, fd))
 		files_parse(source, f->text, target);
-	keep_or_close(f, v->slot, i, fd);
+	if (may_keep(f, cadence_of(f, i))) {
+		v->slot->fd[i] = fd;
+		f->kept[cadence_of(f, i)]++;
+	} else {
+		close(fd);
+	}
 	return 0;
 }
 
@@ -426,6 +410,7 @@ static int pass_files(void *state, struct topology *t, enum pass_kind kind, uint
 		      struct pass_result *result, struct error *error)
 {
 	struct files *f = state;
+	struct slot *slot, *next;
 
 	/* Each value has its own file, so nothing is left out. */
 	if (kind == PASS_BRIEF)
@@ -443,7 +428,11 @@ static int pass_files(void *state, struct topology *t, enum pass_kind kind, uint
 			return err;
 		}
 	}
-	drop_unused_slots(f);
+	HASH_ITER(hh, f->slots, slot, next)
+	{
+		if (slot->round != f->round)
+			close_slot(f, slot);
+	}
 	result->overflow = topology_overflow(t);
 	return 0;
 }

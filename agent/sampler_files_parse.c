@@ -236,10 +236,16 @@ void files_begin_limits(struct files_target *t)
 	t->reading->cpu_burst_ns = 0;
 }
 
-static void finish_memsw_limit(struct files_target *t)
+void files_finish(struct files_target *t)
 {
-	struct reading *r = t->reading;
+	struct reading *r;
 
+	got(t, HAVE_CPU_LIMIT, (t->parts & PART_QUOTA) && (t->parts & PART_PERIOD));
+	got(t, HAVE_PSI, (t->parts & PART_PSI_CPU) && (t->parts & PART_PSI_MEMORY));
+	/* The machine has no such state; from 5.19 on the kernel prints 0. */
+	if (t->root && !t->reading->psi_cpu_full_ns)
+		t->reading->have &= ~HAVE_PSI_CPU_FULL;
+	r = t->reading;
 	if (!(t->parts & PART_MEMSW_LIMIT) || !(r->have & HAVE_MEMORY_LIMIT))
 		return;
 	/* memsw is at or above memory, but both may change between the readings. */
@@ -250,14 +256,4 @@ static void finish_memsw_limit(struct files_target *t)
 	else
 		return;
 	r->have |= HAVE_SWAP_LIMIT;
-}
-
-void files_finish(struct files_target *t)
-{
-	got(t, HAVE_CPU_LIMIT, (t->parts & PART_QUOTA) && (t->parts & PART_PERIOD));
-	got(t, HAVE_PSI, (t->parts & PART_PSI_CPU) && (t->parts & PART_PSI_MEMORY));
-	/* The machine has no such state; from 5.19 on the kernel prints 0. */
-	if (t->root && !t->reading->psi_cpu_full_ns)
-		t->reading->have &= ~HAVE_PSI_CPU_FULL;
-	finish_memsw_limit(t);
 }

@@ -181,19 +181,6 @@ static int compare_staged(const void *a, const void *b)
 	return compare_paths((*x)->path, (*y)->path);
 }
 
-static struct staged **sort_staged(const struct topology *t, size_t count)
-{
-	struct staged **list = mem_alloc(count * sizeof(struct staged *));
-	struct staged *s;
-	size_t n = 0;
-
-	for (s = t->staged; s; s = s->hh.next)
-		list[n++] = s;
-	assert(n == count);
-	qsort(list, count, sizeof(struct staged *), compare_staged);
-	return list;
-}
-
 /* Changes of the ids of a path between two rescans. */
 struct id_change {
 	bool kept; /* an id is the same in some hierarchy */
@@ -303,26 +290,22 @@ static int compare_slots(const void *a, const void *b)
 	return x->index - y->index;
 }
 
-static void index_ids(struct topology *t, int h)
-{
-	size_t n = 0;
-
-	t->by_id[h] = mem_realloc(t->by_id[h], t->count * sizeof(struct id_slot));
-	for (size_t i = 0; i < t->count; i++) {
-		if (t->cgroups[i].id[h])
-			t->by_id[h][n++] = (struct id_slot){t->cgroups[i].id[h], (int)i};
-	}
-	t->by_id_count[h] = n;
-	qsort(t->by_id[h], n, sizeof(struct id_slot), compare_slots);
-}
-
 static void replace_table(struct topology *t, struct cgroup *cgroups, size_t count)
 {
 	free_cgroups(t->cgroups, t->count);
 	t->cgroups = cgroups;
 	t->count = count;
-	for (int h = 0; h < HIERARCHIES; h++)
-		index_ids(t, h);
+	for (int h = 0; h < HIERARCHIES; h++) {
+		size_t n = 0;
+
+		t->by_id[h] = mem_realloc(t->by_id[h], t->count * sizeof(struct id_slot));
+		for (size_t i = 0; i < t->count; i++) {
+			if (t->cgroups[i].id[h])
+				t->by_id[h][n++] = (struct id_slot){t->cgroups[i].id[h], (int)i};
+		}
+		t->by_id_count[h] = n;
+		qsort(t->by_id[h], n, sizeof(struct id_slot), compare_slots);
+	}
 	t->has_pods = false;
 	for (size_t i = 0; i < count; i++)
 		t->has_pods |= cgroups[i].identity.level == LEVEL_POD;
@@ -334,10 +317,16 @@ bool topology_commit(struct topology *t)
 	struct cgroup *cgroups;
 	struct staged **list;
 	bool changed;
+	struct staged *s;
+	size_t n = 0;
 
 	assert(t->scanning);
 	cgroups = mem_zalloc(count, sizeof(struct cgroup));
-	list = sort_staged(t, count);
+	list = mem_alloc(count * sizeof(struct staged *));
+	for (s = t->staged; s; s = s->hh.next)
+		list[n++] = s;
+	assert(n == count);
+	qsort(list, count, sizeof(struct staged *), compare_staged);
 	changed = join_tables(t, list, cgroups, count);
 	free(list);
 	drop_staged(t);

@@ -79,13 +79,6 @@ static const char fish[] =
 	"end\n"
 	"complete -c PROGRAM -f -a '(__FUNCTION_complete)'\n";
 
-/* The program's name as part of a function's. */
-static void add_function(struct buf *out, const char *program)
-{
-	for (; *program; program++)
-		buf_add_char(out, *program == '-' ? '_' : *program);
-}
-
 void cli_spec_script(const char *program, int shell, struct buf *out)
 {
 	static const char *const templates[] = {bash, zsh, fish};
@@ -96,7 +89,9 @@ void cli_spec_script(const char *program, int shell, struct buf *out)
 			buf_add_str(out, program);
 			p += strlen(name);
 		} else if (strncmp(p, function, strlen(function)) == 0) {
-			add_function(out, program);
+			/* The program's name as part of a function's. */
+			for (const char *c = program; *c; c++)
+				buf_add_char(out, *c == '-' ? '_' : *c);
 			p += strlen(function);
 		} else {
 			buf_add_char(out, *p++);

@@ -131,18 +131,6 @@ static void take_word(struct completion *c, const char *word)
 
 /* --- candidates ------------------------------------------------------------------------------- */
 
-/* The first sentence of a help text, in one line. */
-static void add_meaning(struct buf *out, const char *help)
-{
-	const char *stop = strstr(help, ". ");
-	size_t len = stop ? (size_t)(stop - help) : strlen(help);
-
-	if (len && help[len - 1] == '.')
-		len--;
-	buf_add_char(out, '\t');
-	buf_add(out, help, len);
-}
-
 /* head and word are the candidate; typed: the present text. */
 static void offer(struct completion *c, const char *typed, const char *head, const char *word,
 		  const char *help)
@@ -155,25 +143,17 @@ static void offer(struct completion *c, const char *typed, const char *head, con
 			      strncmp(word, typed + head_len, typed_len - head_len) != 0)
 		return;
 	buf_printf(c->out, "%s%s", head, word);
-	if (help)
-		add_meaning(c->out, help);
-	buf_add_char(c->out, '\n');
-}
+	if (help) {
+		const char *stop = strstr(help, ". ");
+		size_t len = stop ? (size_t)(stop - help) : strlen(help);
 
-/* The words of "hard|soft", without placeholders in capitals. */
-static void offer_parts(struct completion *c, const char *typed, const char *head, const char *text)
-{
-	char *copy = mem_strdup(text), *rest = copy, *part;
-
-	while (strchr(text, '|') && (part = strsep(&rest, "|"))) {
-		bool literal = *part;
-
-		for (const char *p = part; *p; p++)
-			literal = literal && !isupper((unsigned char)*p);
-		if (literal)
-			offer(c, typed, head, part, NULL);
+		/* The first sentence of a help text, in one line. */
+		if (len && help[len - 1] == '.')
+			len--;
+		buf_add_char(c->out, '\t');
+		buf_add(c->out, help, len);
 	}
-	free(copy);
+	buf_add_char(c->out, '\n');
 }
 
 static void offer_names(struct completion *c, const char *what, const char *typed, const char *head)
@@ -194,6 +174,8 @@ static void offer_names(struct completion *c, const char *what, const char *type
 static enum directive offer_value(struct completion *c, const struct option_spec *spec,
 				  const char *typed, const char *head)
 {
+	char *copy, *rest, *part;
+
 	if (spec->kind == OPTION_FLAG) {
 		offer(c, typed, head, "true", NULL);
 		offer(c, typed, head, "false", NULL);
@@ -203,7 +185,18 @@ static enum directive offer_value(struct completion *c, const struct option_spec
 		offer(c, typed, head, spec->choices[i], NULL);
 	if (spec->choices || !spec->value)
 		return NOTHING;
-	offer_parts(c, typed, head, spec->value);
+	/* The words of "hard|soft", without placeholders in capitals. */
+	copy = mem_strdup(spec->value);
+	rest = copy;
+	while (strchr(spec->value, '|') && (part = strsep(&rest, "|"))) {
+		bool literal = *part;
+
+		for (const char *p = part; *p; p++)
+			literal = literal && !isupper((unsigned char)*p);
+		if (literal)
+			offer(c, typed, head, part, NULL);
+	}
+	free(copy);
 	offer_names(c, spec->value, typed, head);
 	if (strcmp(spec->value, "FILE") == 0)
 		return FILES;
@@ -234,20 +227,16 @@ static enum directive offer_joined(struct completion *c, const char *typed)
 	return directive;
 }
 
-static void offer_commands(struct completion *c, const char *typed)
-{
-	for (size_t i = 0; i < c->cli->command_count; i++)
-		offer(c, typed, "", c->cli->commands[i].name, c->cli->commands[i].summary);
-	if (c->operands == 0)
-		offer(c, typed, "", "help", "Show the options of a command");
-}
-
 static enum directive offer_operands(struct completion *c, const char *typed)
 {
 	const char *const *words = c->command && !c->help ? c->command->words : NULL;
 
-	if (c->operands == 0 || (c->help && c->operands == 1))
-		offer_commands(c, typed);
+	if (c->operands == 0 || (c->help && c->operands == 1)) {
+		for (size_t i = 0; i < c->cli->command_count; i++)
+			offer(c, typed, "", c->cli->commands[i].name, c->cli->commands[i].summary);
+		if (c->operands == 0)
+			offer(c, typed, "", "help", "Show the options of a command");
+	}
 	for (; words && *words && c->operands == 1; words++)
 		offer(c, typed, "", *words, NULL);
 	if (c->command && c->command->names && !c->help &&

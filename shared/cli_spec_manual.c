@@ -110,18 +110,6 @@ static void add_sources(const struct option_program *program, struct buf *out)
 
 /* --- sections --------------------------------------------------------------------------------- */
 
-static void add_title(const struct cli_spec *o, struct buf *out)
-{
-	buf_add_str(out, ".TH ");
-	for (const char *p = o->program->name; *p; p++) {
-		char upper[] = {(char)toupper((unsigned char)*p), '\0'};
-
-		add_escaped(out, upper);
-	}
-	buf_printf(out, " %d \"\" \"evenkeel %s\" \"%s\"\n.nh\n.ad l\n", o->section,
-		   EVENKEEL_VERSION, o->section == 8 ? "System Administration" : "User Commands");
-}
-
 /* The summary as a phrase: "samples the use .." */
 static void add_name(const struct option_program *program, struct buf *out)
 {
@@ -136,14 +124,6 @@ static void add_name(const struct option_program *program, struct buf *out)
 	buf_add_str(out, " \\- ");
 	add_line(out, summary);
 	free(summary);
-}
-
-static void add_synopsis(const struct option_program *program, struct buf *out)
-{
-	buf_add_str(out, ".SH SYNOPSIS\n");
-	add_font(out, 'B', program->name);
-	buf_add_char(out, ' ');
-	add_line(out, program->usage);
 }
 
 static void add_note(const struct option_note *note, struct buf *out)
@@ -196,19 +176,24 @@ static void add_command(const struct cli_spec *o, const struct cli_spec_command 
 	add_options(o->program, command->specs, out);
 }
 
-static bool is_description(const struct option_note *note)
-{
-	return note && note->text && note->section && strcmp(note->section, "DESCRIPTION") == 0;
-}
-
 void cli_spec_manual(const struct cli_spec *o, struct buf *out)
 {
 	const struct option_note *note = o->program->manual;
 
-	add_title(o, out);
+	buf_add_str(out, ".TH ");
+	for (const char *p = o->program->name; *p; p++) {
+		char upper[] = {(char)toupper((unsigned char)*p), '\0'};
+
+		add_escaped(out, upper);
+	}
+	buf_printf(out, " %d \"\" \"evenkeel %s\" \"%s\"\n.nh\n.ad l\n", o->section,
+		   EVENKEEL_VERSION, o->section == 8 ? "System Administration" : "User Commands");
 	add_name(o->program, out);
-	add_synopsis(o->program, out);
-	if (is_description(note))
+	buf_add_str(out, ".SH SYNOPSIS\n");
+	add_font(out, 'B', o->program->name);
+	buf_add_char(out, ' ');
+	add_line(out, o->program->usage);
+	if (note && note->text && note->section && strcmp(note->section, "DESCRIPTION") == 0)
 		note = add_notes(note, out);
 	if (o->command_count)
 		buf_add_str(out, ".SH COMMANDS\n");

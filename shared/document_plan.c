@@ -31,22 +31,12 @@ static void add_group(cJSON *groups, const cJSON *doc, const char *name)
 							    document_text_or(item, "name", "")));
 }
 
-static void add_groups(cJSON *plan, const cJSON *doc)
-{
-	cJSON *groups = cJSON_AddArrayToObject(plan, "groups");
-	const cJSON *node = document_first(doc, "wave.nodes"), *item;
-
-	for (; node; node = node->next) {
-		item = document_find(doc, "items", "name", document_text(node, "name"));
-		if (document_is_true(item, "atomic"))
-			add_group(groups, doc, document_text_or(item, "group", ""));
-	}
-}
-
 cJSON *document_drain_plan(const cJSON *doc)
 {
 	cJSON *plan = cJSON_CreateObject(), *limits;
 	const cJSON *wave = document_at(doc, "wave");
+	cJSON *groups;
+	const cJSON *node, *item;
 
 	cJSON_AddStringToObject(plan, "apiVersion", "evenkeel.io/v1");
 	cJSON_AddStringToObject(plan, "kind", "DrainWave");
@@ -58,7 +48,13 @@ cJSON *document_drain_plan(const cJSON *doc)
 	copy(limits, "nodes", doc, "throttled.nodes.limit");
 	copy(limits, "drains", doc, "throttled.drains.limit");
 	copy(limits, "ownerShare", doc, "ownerShare");
-	add_groups(plan, doc);
+	groups = cJSON_AddArrayToObject(plan, "groups");
+	node = document_first(doc, "wave.nodes");
+	for (; node; node = node->next) {
+		item = document_find(doc, "items", "name", document_text(node, "name"));
+		if (document_is_true(item, "atomic"))
+			add_group(groups, doc, document_text_or(item, "group", ""));
+	}
 	for (const cJSON *member = cJSON_IsObject(wave) ? wave->child : NULL; member;
 	     member = member->next)
 		cJSON_AddItemToObject(plan, member->string, cJSON_Duplicate(member, true));

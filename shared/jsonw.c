@@ -86,24 +86,20 @@ static bool are_plain(const char *p)
 	return !(halves[0] | halves[1]);
 }
 
-/* The same for half a block to a block: the halves overlap. */
-static bool are_few_plain(const char *p, size_t len)
-{
-	enum { HALF = sizeof(block) / 2 };
-	char both[sizeof(block)];
-
-	memcpy(both, p, HALF);
-	memcpy(both + HALF, p + len - HALF, HALF);
-	return are_plain(both);
-}
-
 /* The same for texts of at least half a block. */
 static bool all_plain(const char *text, size_t len)
 {
 	size_t i = 0;
 
-	if (len < sizeof(block))
-		return are_few_plain(text, len);
+	if (len < sizeof(block)) {
+		enum { HALF = sizeof(block) / 2 };
+		char both[sizeof(block)];
+
+		/* The same for half a block to a block: the halves overlap. */
+		memcpy(both, text, HALF);
+		memcpy(both + HALF, text + len - HALF, HALF);
+		return are_plain(both);
+	}
 	while (i + sizeof(block) <= len && are_plain(text + i))
 		i += sizeof(block);
 	/* The last block overlaps the one before. */

@@ -176,33 +176,18 @@ struct arguments {
 	struct error *reason;
 };
 
-static int need_value(const struct arguments *a, const struct option_spec *spec)
-{
-	error_set(a->reason, "--%s needs a value%s%s", spec->name, spec->value ? ": " : "",
-		  spec->value ? spec->value : "");
-	return -EINVAL;
-}
-
 static int take_value(struct arguments *a, const struct option_spec *spec, const char *value)
 {
 	if (!value) {
-		if (a->at + 1 >= a->argc)
-			return need_value(a, spec);
+		if (a->at + 1 >= a->argc) {
+			error_set(a->reason, "--%s needs a value%s%s", spec->name,
+				  spec->value ? ": " : "", spec->value ? spec->value : "");
+			return -EINVAL;
+		}
 		value = a->argv[++a->at];
 	}
 	settings_add(a->out, spec, value, strlen(value), NULL);
 	return 0;
-}
-
-static int unknown(const struct arguments *a, const char *name)
-{
-	char hint[96], quoted[QUOTED_LEN];
-
-	options_suggest(a->program, name, "--", "; --help lists the options", hint, sizeof(hint));
-	options_quote(name, quoted);
-	quoted[strlen(quoted) - 1] = '\0';
-	error_set(a->reason, "unknown option --%s%s", quoted + 1, hint);
-	return -EINVAL;
 }
 
 /* --name, --no-name, --name=value, --name value */
@@ -223,7 +208,14 @@ static int take_long(struct arguments *a, const char *text)
 		   (spec = options_of(a->program, name + 3)) && options_stands_alone(spec)) {
 		settings_add(a->out, spec, "false", 5, NULL);
 	} else {
-		rc = unknown(a, name);
+		char hint[96], quoted[QUOTED_LEN];
+
+		options_suggest(a->program, name, "--", "; --help lists the options", hint,
+				sizeof(hint));
+		options_quote(name, quoted);
+		quoted[strlen(quoted) - 1] = '\0';
+		error_set(a->reason, "unknown option --%s%s", quoted + 1, hint);
+		rc = -EINVAL;
 	}
 	free(name);
 	return rc;
@@ -303,13 +295,6 @@ static void add_text(struct settings *out, const struct option_spec *spec, const
 			settings_add(out, spec, text, len, origin);
 		text += len + (text[len] == *separator);
 	}
-}
-
-static void read_defaults(const struct option_program *program, struct settings *out)
-{
-	for (const struct option_spec *spec = program->specs; spec->name; spec++)
-		if (spec->initial)
-			add_text(out, spec, spec->initial, NULL);
 }
 
 static void read_variable(const struct option_program *program, const char *option,
@@ -405,7 +390,9 @@ int options_parse(const struct option_program *program, void *values, int argc, 
 	const char *path;
 	int rc;
 
-	read_defaults(program, &levels[DEFAULTS]);
+	for (const struct option_spec *spec = program->specs; spec->name; spec++)
+		if (spec->initial)
+			add_text(&levels[DEFAULTS], spec, spec->initial, NULL);
 	rc = apply(program, &levels[DEFAULTS], values, reason);
 	assert(rc == 0);
 	read_environment(program, &levels[ENVIRONMENT]);

@@ -67,20 +67,6 @@ void options_value_word(const struct option_spec *spec, struct buf *out)
 		buf_add_str(out, spec->kind == OPTION_RECORDS ? " .." : "..");
 }
 
-/* "  -o, --output table|wide|json" */
-static void add_flags(const struct option_spec *spec, struct buf *out)
-{
-	const char *no = options_is_on(spec) ? "no-" : "";
-
-	if (spec->letter)
-		buf_printf(out, "  -%c, --%s%s", spec->letter, no, spec->name);
-	else
-		buf_printf(out, "      --%s%s", no, spec->name);
-	if (!options_stands_alone(spec))
-		buf_add_char(out, ' ');
-	options_value_word(spec, out);
-}
-
 static void add_note(struct buf *notes, const char *before, const char *text)
 {
 	buf_printf(notes, "%s%s%s", notes->len ? "; " : " [", before, text);
@@ -116,9 +102,19 @@ void options_help_rows(const struct option_program *program, struct buf *out)
 	struct buf flags = BUF_INIT, meaning = BUF_INIT;
 
 	for (const struct option_spec *spec = program->specs; spec->name; spec++) {
+		const char *no;
+
 		buf_clear(&flags);
 		buf_clear(&meaning);
-		add_flags(spec, &flags);
+		/* "  -o, --output table|wide|json" */
+		no = options_is_on(spec) ? "no-" : "";
+		if (spec->letter)
+			buf_printf(&flags, "  -%c, --%s%s", spec->letter, no, spec->name);
+		else
+			buf_printf(&flags, "      --%s%s", no, spec->name);
+		if (!options_stands_alone(spec))
+			buf_add_char(&flags, ' ');
+		options_value_word(spec, &flags);
 		options_meaning(program, spec, &meaning);
 		buf_add_str(out, flags.data);
 		if (flags.len + 2 > HELP_COLUMN) {

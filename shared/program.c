@@ -14,20 +14,15 @@
 #include "shared/cli_spec.h"
 #include "shared/log.h"
 
-static void print_help(const struct option_program *program)
-{
-	struct buf text = BUF_INIT;
-
-	options_help(program, &text);
-	fputs(text.data, stdout);
-	buf_fini(&text);
-}
-
 static int start(const struct option_program *program, const void *values,
 		 const struct program_common *common, program_run *run, struct error *error)
 {
 	if (common->help) {
-		print_help(program);
+		struct buf text = BUF_INIT;
+
+		options_help(program, &text);
+		fputs(text.data, stdout);
+		buf_fini(&text);
 		return 0;
 	}
 	if (common->version) {

@@ -240,18 +240,6 @@ static int export(int fd, enum syscalls_of program, pid_t self)
 	return rc;
 }
 
-/* Its exit status is an errno. */
-static void make_twice(int fd, enum syscalls_of program, pid_t self)
-{
-	/* It takes milliseconds; the limit of CPU time ends one that loops. */
-	const struct rlimit cpu = {.rlim_cur = 2, .rlim_max = 3};
-	int rc = setrlimit(RLIMIT_CPU, &cpu) ? -errno : export(fd, program, self);
-
-	if (!rc)
-		rc = export(fd, program, self);
-	_exit(-rc);
-}
-
 /* --- in the program --------------------------------------------------------------------------- */
 
 /* 0 or -errno; a killed child counts as out of memory. */
@@ -260,8 +248,16 @@ static int run_child(int fd, enum syscalls_of program)
 	pid_t self = getpid(), child = fork();
 	int status;
 
-	if (child == 0)
-		make_twice(fd, program, self);
+	if (child == 0) {
+		/* Its exit status is an errno. */
+		/* It takes milliseconds; the limit of CPU time ends one that loops. */
+		const struct rlimit cpu = {.rlim_cur = 2, .rlim_max = 3};
+		int rc = setrlimit(RLIMIT_CPU, &cpu) ? -errno : export(fd, program, self);
+
+		if (!rc)
+			rc = export(fd, program, self);
+		_exit(-rc);
+	}
 	if (child < 0)
 		return -errno;
 	while (waitpid(child, &status, 0) < 0)

@@ -480,14 +480,6 @@ static void shrink(const struct table *t, struct layout *layout, size_t most, en
 	}
 }
 
-static void leave_out_spares(const struct table *t, struct layout *layout, size_t most)
-{
-	for (size_t order = 1; order <= t->spares && line_width(t, layout) > most; order++)
-		for (size_t i = 0; i < t->column_count; i++)
-			if (t->columns[i].spare == order)
-				layout[i].hidden = true;
-}
-
 /* Hides the rightmost column that is neither a name nor the first; false: none. */
 static bool leave_out_last(const struct table *t, struct layout *layout)
 {
@@ -511,8 +503,13 @@ static void fit(const struct table *t, struct layout *layout, const struct table
 	set_least(t, layout, style->headers);
 	if (style->short_names)
 		shrink(t, layout, style->width, FORM_NAME, NAME_SHORT);
-	if (!style->whole)
-		leave_out_spares(t, layout, style->width);
+	if (!style->whole) {
+		for (size_t order = 1; order <= t->spares && line_width(t, layout) > style->width;
+		     order++)
+			for (size_t i = 0; i < t->column_count; i++)
+				if (t->columns[i].spare == order)
+					layout[i].hidden = true;
+	}
 	do {
 		reset_widths(t, layout);
 		shrink(t, layout, style->width, FORM_LEFT, 0);

@@ -374,12 +374,6 @@ static int close_frame(struct converter *c)
 
 /* --- documents -------------------------------------------------------------------------------- */
 
-static void begin_document(struct converter *c)
-{
-	c->document_start = c->out->len;
-	jsonw_init(&c->writer, c->out);
-}
-
 static void end_document(struct converter *c)
 {
 	const char *text = c->out->data + c->document_start;
@@ -399,7 +393,8 @@ static int on_event(struct converter *c, const yaml_event_t *e)
 	c->line = e->start_mark.line + 1;
 	switch (e->type) {
 	case YAML_DOCUMENT_START_EVENT:
-		begin_document(c);
+		c->document_start = c->out->len;
+		jsonw_init(&c->writer, c->out);
 		return 0;
 	case YAML_DOCUMENT_END_EVENT:
 		end_document(c);
