@@ -17,7 +17,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -38,19 +37,13 @@ struct planner {
 	/* fixed after start */
 	struct planner_config config;
 	struct recorder *recorder; /* borrowed; NULL: none */
-	pthread_t thread;
-	bool started;
+	struct helper thread;
 
 	/* planner thread, and before start who starts it */
 	struct plan_core *core;
 	bool planned; /* once */
 	int64_t period_ns; /* from the begin of the last plan to that of the next */
 	bool failing;
-
-	pthread_mutex_t lock;
-	pthread_cond_t stopping;
-	/* under lock */
-	bool stop;
 };
 
 struct planner *planner_new(const struct planner_config *config)
@@ -59,8 +52,6 @@ struct planner *planner_new(const struct planner_config *config)
 
 	p->config = *config;
 	p->core = plan_core_new(config->slack, config->drain);
-	pthread_mutex_init(&p->lock, NULL);
-	thread_cond_init(&p->stopping);
 	return p;
 }
 
@@ -73,7 +64,7 @@ void planner_remember(struct planner *p, const char *name, const char *text, siz
 		part++;
 	if (part == PLAN_PARTS)
 		return; /* of another version, which may come back to it */
-	if (p->started)
+	if (p->thread.started)
 		log_warn("what was remembered of %s came too late: plans were made without it",
 			 name);
 	else if (plan_core_remember(p->core, (enum plan_part)part, text, len, &why))
@@ -85,13 +76,9 @@ void planner_remember(struct planner *p, const char *name, const char *text, siz
 
 static bool is_stopping(void *ctx)
 {
-	struct planner *p = ctx;
-	bool stop;
+	const struct planner *p = ctx;
 
-	pthread_mutex_lock(&p->lock);
-	stop = p->stop;
-	pthread_mutex_unlock(&p->lock);
-	return stop;
+	return atomic_load(&p->thread.stopping);
 }
 
 static void note_failure(struct planner *p, const struct error *why)
@@ -145,19 +132,6 @@ static void plan(struct planner *p, struct view *v)
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
-/* False: stopped. */
-static bool wait_until(struct planner *p, int64_t mono_ns)
-{
-	bool stop;
-
-	pthread_mutex_lock(&p->lock);
-	while (!p->stop && thread_cond_wait(&p->stopping, &p->lock, mono_ns))
-		continue;
-	stop = p->stop;
-	pthread_mutex_unlock(&p->lock);
-	return !stop;
-}
-
 static int64_t next_ns(const struct planner *p, int64_t began_ns)
 {
 	int64_t now_ns = clock_mono_ns(), due_ns = began_ns + p->period_ns;
@@ -182,32 +156,20 @@ static void *work(void *arg)
 		if (place_cache_can_answer(v, NULL))
 			plan(p, v);
 		view_drop(v);
-	} while (wait_until(p, next_ns(p, began_ns)));
+	} while (helper_wait(&p->thread, next_ns(p, began_ns)));
 	return NULL;
 }
 
 int planner_start(struct planner *p, struct recorder *recorder, struct error *error)
 {
-	int rc;
-
 	p->recorder = recorder;
-	rc = thread_start(&p->thread, 0, work, p);
-	if (rc)
-		error_set(error, "no thread for plans: %s", strerror(-rc));
-	p->started = !rc;
-	return rc;
+	return helper_start(&p->thread, "plans", work, p, error);
 }
 
 void planner_stop(struct planner *p)
 {
-	if (!p || !p->started)
-		return;
-	pthread_mutex_lock(&p->lock);
-	p->stop = true;
-	pthread_cond_signal(&p->stopping);
-	pthread_mutex_unlock(&p->lock);
-	pthread_join(p->thread, NULL);
-	p->started = false;
+	if (p)
+		helper_stop(&p->thread);
 }
 
 void planner_free(struct planner *p)
@@ -216,7 +178,5 @@ void planner_free(struct planner *p)
 		return;
 	planner_stop(p);
 	plan_core_free(p->core);
-	pthread_cond_destroy(&p->stopping);
-	pthread_mutex_destroy(&p->lock);
 	free(p);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 
 #include "shared/clock.h"
 
@@ -39,4 +40,60 @@ bool thread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until
 	const struct timespec until = {until_ns / NS_PER_SEC, until_ns % NS_PER_SEC};
 
 	return pthread_cond_timedwait(cond, lock, &until) != ETIMEDOUT;
+}
+
+int helper_start(struct helper *h, const char *what, void *(*run)(void *arg), void *arg,
+		 struct error *error)
+{
+	int rc;
+
+	pthread_mutex_init(&h->lock, NULL);
+	thread_cond_init(&h->news);
+	h->started = true;
+	rc = thread_start(&h->thread, 0, run, arg);
+	if (!rc)
+		return 0;
+	error_set(error, "no thread for %s: %s", what, strerror(-rc));
+	h->started = false;
+	pthread_cond_destroy(&h->news);
+	pthread_mutex_destroy(&h->lock);
+	return rc;
+}
+
+void helper_stop(struct helper *h)
+{
+	if (!h->started)
+		return;
+	pthread_mutex_lock(&h->lock);
+	atomic_store(&h->stopping, true);
+	pthread_cond_signal(&h->news);
+	pthread_mutex_unlock(&h->lock);
+	pthread_join(h->thread, NULL);
+	h->started = false;
+	pthread_cond_destroy(&h->news);
+	pthread_mutex_destroy(&h->lock);
+}
+
+void helper_wake(struct helper *h)
+{
+	if (!h->started)
+		return;
+	pthread_mutex_lock(&h->lock);
+	h->due = true;
+	pthread_cond_signal(&h->news);
+	pthread_mutex_unlock(&h->lock);
+}
+
+bool helper_wait(struct helper *h, int64_t until_ns)
+{
+	bool due;
+
+	pthread_mutex_lock(&h->lock);
+	while (!h->due && !atomic_load(&h->stopping) &&
+	       thread_cond_wait(&h->news, &h->lock, until_ns))
+		continue;
+	due = h->due;
+	h->due = false;
+	pthread_mutex_unlock(&h->lock);
+	return due || !atomic_load(&h->stopping);
 }

@@ -16,7 +16,6 @@
  */
 #include "aggregator/api/prefetcher.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,16 +91,10 @@ size_t node_index_find(const struct node_index *x, const char *name)
 struct prefetcher {
 	/* fixed after start */
 	struct view_slot *views; /* borrowed */
-	pthread_t thread;
-	bool started;
+	struct helper thread;
 
 	/* any thread */
 	atomic_int_least64_t asked_ns; /* Unix time; 0: never */
-
-	pthread_mutex_t lock;
-	pthread_cond_t news;
-	/* under lock */
-	bool due, stop;
 };
 
 struct prefetcher *prefetcher_new(struct view_slot *views)
@@ -109,30 +102,14 @@ struct prefetcher *prefetcher_new(struct view_slot *views)
 	struct prefetcher *w = mem_zalloc(1, sizeof(*w));
 
 	w->views = views;
-	pthread_mutex_init(&w->lock, NULL);
-	pthread_cond_init(&w->news, NULL);
 	return w;
-}
-
-/* Until a view is due. False: stopped. */
-static bool wait(struct prefetcher *w)
-{
-	bool due;
-
-	pthread_mutex_lock(&w->lock);
-	while (!w->due && !w->stop)
-		pthread_cond_wait(&w->news, &w->lock);
-	due = w->due;
-	w->due = false;
-	pthread_mutex_unlock(&w->lock);
-	return due;
 }
 
 static void *run(void *arg)
 {
 	struct prefetcher *w = arg;
 
-	while (wait(w)) {
+	while (helper_wait(&w->thread, INT64_MAX)) {
 		struct view *v = view_slot_take(w->views);
 
 		score_rows_of(v);
@@ -144,34 +121,17 @@ static void *run(void *arg)
 
 int prefetcher_start(struct prefetcher *w, struct error *error)
 {
-	int rc = thread_start(&w->thread, 0, run, w);
-
-	if (rc) {
-		error_set(error, "no thread for scores: %s", strerror(-rc));
-		return rc;
-	}
-	w->started = true;
-	return 0;
+	return helper_start(&w->thread, "scores", run, w, error);
 }
 
 void prefetcher_stop(struct prefetcher *w)
 {
-	if (!w || !w->started)
-		return;
-	pthread_mutex_lock(&w->lock);
-	w->stop = true;
-	pthread_cond_signal(&w->news);
-	pthread_mutex_unlock(&w->lock);
-	pthread_join(w->thread, NULL);
-	w->started = false;
+	if (w)
+		helper_stop(&w->thread);
 }
 
 void prefetcher_free(struct prefetcher *w)
 {
-	if (!w)
-		return;
-	pthread_cond_destroy(&w->news);
-	pthread_mutex_destroy(&w->lock);
 	free(w);
 }
 
@@ -183,10 +143,6 @@ void prefetcher_asked(struct prefetcher *w, int64_t now_ns)
 
 void prefetcher_published(struct prefetcher *w, int64_t now_ns)
 {
-	if (!w || now_ns - atomic_load_explicit(&w->asked_ns, memory_order_relaxed) > INTEREST_NS)
-		return;
-	pthread_mutex_lock(&w->lock);
-	w->due = true;
-	pthread_cond_signal(&w->news);
-	pthread_mutex_unlock(&w->lock);
+	if (w && now_ns - atomic_load_explicit(&w->asked_ns, memory_order_relaxed) <= INTEREST_NS)
+		helper_wake(&w->thread);
 }

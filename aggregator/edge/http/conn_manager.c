@@ -15,7 +15,6 @@
 #include "aggregator/edge/http/conn_manager.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -46,8 +45,7 @@ struct conn_manager {
 	struct access_counters *counters; /* borrowed */
 	struct http_timeouts timeouts;
 	int64_t idle_ns, tick_ns;
-	pthread_t thread;
-	bool started;
+	struct helper thread;
 
 	/* the thread's */
 	bool failing; /* to read files; logged */
@@ -56,12 +54,8 @@ struct conn_manager {
 	pthread_rwlock_t proxy_lock;
 	struct front_proxy *proxy; /* owned; under proxy_lock; NULL: none is known */
 
-	pthread_mutex_t lock;
-	pthread_cond_t news;
-	/* under lock */
-	bool stop, reload;
-
 	/* any thread */
+	atomic_bool reload;
 	atomic_int_least64_t refusal_logged_s;
 	atomic_uint_least64_t refusals_unlogged;
 };
@@ -387,38 +381,19 @@ static void reload(struct conn_manager *m)
 	m->failing = tls < 0 || tokens < 0;
 }
 
-/* Waits for a reload, or one tick. False: the manager stops. */
-static bool wait(struct conn_manager *m, bool *told)
-{
-	int64_t until_ns = clock_mono_ns() + m->tick_ns;
-	struct timespec until = {(time_t)(until_ns / NS_PER_SEC), (long)(until_ns % NS_PER_SEC)};
-	bool stop;
-
-	pthread_mutex_lock(&m->lock);
-	while (!m->stop && !m->reload &&
-	       pthread_cond_timedwait(&m->news, &m->lock, &until) != ETIMEDOUT)
-		;
-	stop = m->stop;
-	*told = m->reload;
-	m->reload = false;
-	pthread_mutex_unlock(&m->lock);
-	return !stop;
-}
-
 static void *run(void *arg)
 {
 	struct conn_manager *m = arg;
 	int64_t reload_ns = clock_mono_ns() + RELOAD_NS;
-	bool told;
 
-	while (wait(m, &told)) {
+	while (helper_wait(&m->thread, clock_mono_ns() + m->tick_ns)) {
 		int64_t now_ns = clock_mono_ns();
 		size_t cut = connections_cut(m->connections, now_ns);
 
 		if (cut)
 			counter_add(&m->counters->refused[ACCESS_REFUSAL_SLOW], cut);
 		counter_set(&m->counters->connections, connections_count(m->connections));
-		if (told || now_ns >= reload_ns) {
+		if (atomic_exchange(&m->reload, false) || now_ns >= reload_ns) {
 			reload(m);
 			reload_ns = now_ns + RELOAD_NS;
 		}
@@ -445,10 +420,8 @@ void conn_manager_set_front_proxy(struct conn_manager *m, struct front_proxy *p)
 
 void conn_manager_reload(struct conn_manager *m)
 {
-	pthread_mutex_lock(&m->lock);
-	m->reload = true;
-	pthread_cond_signal(&m->news);
-	pthread_mutex_unlock(&m->lock);
+	atomic_store(&m->reload, true);
+	helper_wake(&m->thread);
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
@@ -463,30 +436,14 @@ static void set_timeouts(struct conn_manager *m, const struct http_timeouts *p)
 	m->tick_ns = m->timeouts.headers_ns / 4 < TICK_NS ? m->timeouts.headers_ns / 4 : TICK_NS;
 }
 
-static int start_thread(struct conn_manager *m, struct error *reason)
-{
-	int rc = thread_start(&m->thread, 0, run, m);
-
-	if (rc)
-		error_set(reason, "no thread to watch connections: %s", strerror(-rc));
-	m->started = rc == 0;
-	return rc;
-}
-
 static struct conn_manager *make(const struct http_config *config, unsigned int of_client_most,
 				 struct access_counters *counters)
 {
 	struct conn_manager *m = mem_zalloc(1, sizeof(*m));
-	pthread_condattr_t attributes;
 
 	m->counters = counters;
 	set_timeouts(m, &config->timeouts);
-	pthread_mutex_init(&m->lock, NULL);
 	pthread_rwlock_init(&m->proxy_lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&m->news, &attributes);
-	pthread_condattr_destroy(&attributes);
 	m->connections = connections_new(of_client_most);
 	return m;
 }
@@ -508,7 +465,7 @@ int conn_manager_start(struct conn_manager **out, const struct http_config *conf
 	if (!rc)
 		rc = auth_open(&m->auth, &options, counters, reason);
 	if (!rc)
-		rc = start_thread(m, reason);
+		rc = helper_start(&m->thread, "connections", run, m, reason);
 	if (rc)
 		conn_manager_stop(m);
 	else
@@ -520,19 +477,12 @@ void conn_manager_stop(struct conn_manager *m)
 {
 	if (!m)
 		return;
-	pthread_mutex_lock(&m->lock);
-	m->stop = true;
-	pthread_cond_signal(&m->news);
-	pthread_mutex_unlock(&m->lock);
-	if (m->started)
-		pthread_join(m->thread, NULL);
+	helper_stop(&m->thread);
 	auth_close(m->auth);
 	tls_close(m->tls);
 	connections_free(m->connections);
 	front_proxy_free(m->proxy);
 	pthread_rwlock_destroy(&m->proxy_lock);
-	pthread_cond_destroy(&m->news);
-	pthread_mutex_destroy(&m->lock);
 	free(m);
 }
 

@@ -5,11 +5,8 @@
  */
 #include "aggregator/edge/kube/kube_writer.h"
 
-#include <string.h>
-
 #include "shared/clock.h"
 #include "shared/log.h"
-#include "shared/thread.h"
 
 #define TIMEOUT_MS 10000L
 
@@ -17,18 +14,12 @@ enum { ANSWER_MAX = 16 << 10 };
 
 bool kube_writer_stops(const struct kube_writer *w)
 {
-	return atomic_load(&w->stopping);
+	return atomic_load(&w->thread.stopping);
 }
 
 bool kube_writer_wait(struct kube_writer *w, int64_t ns)
 {
-	int64_t until_ns = clock_mono_ns() + ns;
-
-	pthread_mutex_lock(&w->lock);
-	while (!atomic_load(&w->stopping) && thread_cond_wait(&w->stop, &w->lock, until_ns))
-		;
-	pthread_mutex_unlock(&w->lock);
-	return !atomic_load(&w->stopping);
+	return helper_wait(&w->thread, clock_mono_ns() + ns);
 }
 
 /* --- requests --------------------------------------------------------------------------------- */
@@ -39,7 +30,7 @@ long kube_writer_send(struct kube_writer *w, enum kube_method method, const char
 	struct error why = {""};
 	long status = kube_call_send(&w->call, method, path, body, &why);
 
-	if (!status && !atomic_load(&w->stopping))
+	if (!status && !atomic_load(&w->thread.stopping))
 		log_warn("%s: %s", w->what, why.text);
 	return status;
 }
@@ -51,39 +42,26 @@ const char *kube_writer_answer(const struct kube_writer *w)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-static void release(struct kube_writer *w)
-{
-	kube_call_close(&w->call);
-	pthread_cond_destroy(&w->stop);
-	pthread_mutex_destroy(&w->lock);
-}
-
 int kube_writer_start(struct kube_writer *w, const struct kube_config *config, const char *what,
 		      void *(*run)(void *arg), void *arg, struct error *error)
 {
 	int rc;
 
-	*w = (struct kube_writer){.what = what,
-				  .call = {.answer_max = ANSWER_MAX, .stopping = &w->stopping}};
+	*w = (struct kube_writer){
+		.what = what, .call = {.answer_max = ANSWER_MAX, .stopping = &w->thread.stopping}};
 	rc = kube_call_open(&w->call, config, TIMEOUT_MS, error);
 	if (rc)
 		return rc;
-	pthread_mutex_init(&w->lock, NULL);
-	thread_cond_init(&w->stop);
-	rc = thread_start(&w->thread, 0, run, arg);
+	rc = helper_start(&w->thread, "requests", run, arg, error);
 	if (rc) {
-		error_set(error, "no thread: %s: %s", what, strerror(-rc));
-		release(w);
+		error_prefix(error, "%s", what);
+		kube_call_close(&w->call);
 	}
 	return rc;
 }
 
 void kube_writer_stop(struct kube_writer *w)
 {
-	pthread_mutex_lock(&w->lock);
-	atomic_store(&w->stopping, true);
-	pthread_cond_signal(&w->stop);
-	pthread_mutex_unlock(&w->lock);
-	pthread_join(w->thread, NULL);
-	release(w);
+	helper_stop(&w->thread);
+	kube_call_close(&w->call);
 }

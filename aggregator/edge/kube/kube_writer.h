@@ -3,23 +3,18 @@
 #ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_WRITER_H
 #define EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_WRITER_H
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "aggregator/edge/kube/session.h"
 #include "shared/buf.h"
+#include "shared/thread.h"
 
 struct kube_writer {
 	/* fixed after start */
 	const char *what; /* "the status of quotas is not written", for the log; borrowed */
-	pthread_t thread;
+	struct helper thread;
 
 	struct kube_call call; /* the thread's */
-
-	atomic_bool stopping;
-	pthread_mutex_t lock;
-	pthread_cond_t stop; /* with the lock */
 };
 
 /*

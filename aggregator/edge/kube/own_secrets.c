@@ -59,7 +59,6 @@ struct own_secrets {
 	struct kube_config kube;
 	void (*changed)(void *ctx);
 	void *ctx;
-	bool started;
 
 	struct kube_writer writer;
 
@@ -560,8 +559,8 @@ int own_secrets_open(struct own_secrets **out, const struct kube_config *kube,
 	s->config = *config;
 	s->mark = mem_printf("%s/" MARK, config->enrolment ? config->enrolment : "");
 	kube_config_copy(&s->kube, kube);
-	s->writer.call =
-		(struct kube_call){.answer_max = ANSWER_MAX, .stopping = &s->writer.stopping};
+	s->writer.call = (struct kube_call){.answer_max = ANSWER_MAX,
+					    .stopping = &s->writer.thread.stopping};
 	rc = kube_call_open(&s->writer.call, kube, TIMEOUT_MS, error);
 	if (!rc) {
 		rc = sync_first(s, error);
@@ -603,20 +602,17 @@ static void *run(void *arg)
 int own_secrets_start(struct own_secrets *s, void (*changed)(void *ctx), void *ctx,
 		      struct error *error)
 {
-	int rc;
-
 	s->changed = changed;
 	s->ctx = ctx;
-	rc = kube_writer_start(&s->writer, &s->kube, "the own secrets are not read", run, s, error);
-	s->started = rc == 0;
-	return rc;
+	return kube_writer_start(&s->writer, &s->kube, "the own secrets are not read", run, s,
+				 error);
 }
 
 void own_secrets_close(struct own_secrets *s)
 {
 	if (!s)
 		return;
-	if (s->started)
+	if (s->writer.thread.started)
 		kube_writer_stop(&s->writer);
 	kube_config_fini(&s->kube);
 	free(s->mark);
