@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shared/array.h"
 
+#include <search.h>
 #include <string.h>
 
 #include "shared/mem.h"
@@ -47,6 +48,11 @@ size_t array_find_name(const void *array, size_t count, size_t size, const char 
 			high = middle;
 	}
 	return *found ? high : low;
+}
+
+void *array_find_text(const void *array, size_t count, size_t size, const char *text)
+{
+	return lfind(&text, array, &count, size, array_compare_text);
 }
 
 bool array_has_text(const char *const *texts, const char *text)

@@ -21,6 +21,11 @@ size_t array_lower_bound(const void *key, const void *array, size_t count, size_
  * index of the name, or where it would be.
  */
 size_t array_find_name(const void *array, size_t count, size_t size, const char *name, bool *found);
+/*
+ * The first element whose text it is, in any array of structures that begin with a char *, or of
+ * char *; NULL: none.
+ */
+void *array_find_text(const void *array, size_t count, size_t size, const char *text);
 /* Whether the text is one of a list, which ends with NULL. */
 bool array_has_text(const char *const *texts, const char *text);
 /* For qsort() of int64_t. */

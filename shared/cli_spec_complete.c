@@ -8,6 +8,7 @@
  * Options of a command may precede it: before a command the options of all commands are accepted,
  * and only the general ones are offered. Nothing fails; an unknown word has no candidates.
  */
+#include "shared/array.h"
 #include "shared/options_internal.h"
 #include "shared/cli_spec.h"
 
@@ -32,10 +33,8 @@ struct completion {
 
 static const struct cli_spec_command *find_command(const struct cli_spec *o, const char *name)
 {
-	for (size_t i = 0; i < o->command_count; i++)
-		if (strcmp(o->commands[i].name, name) == 0)
-			return &o->commands[i];
-	return NULL;
+	return array_find_text(o->commands, o->command_count, sizeof(struct cli_spec_command),
+			       name);
 }
 
 /* By name, or by letter if that is not 0. */

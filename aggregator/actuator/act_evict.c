@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "aggregator/actuator/act.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 #define SECOND_NS INT64_C(1000000000)
@@ -166,10 +167,7 @@ static const struct act_pod *find_pod(const struct act_node *node, const char *u
 
 static const struct act_owner *find_owner(const struct act_cluster *c, const char *uid)
 {
-	for (size_t i = 0; i < c->owner_count; i++)
-		if (strcmp(c->owners[i].uid, uid) == 0)
-			return &c->owners[i];
-	return NULL;
+	return array_find_text(c->owners, c->owner_count, sizeof(struct act_owner), uid);
 }
 
 static void follow(struct act_move *m, const struct act_input *in, const struct act_node *node)
@@ -224,10 +222,9 @@ bool act_drain_follow(struct act_drain *d, const struct act_options *o, const st
 
 bool act_may_move(const struct act_options *o, const char *name)
 {
-	for (size_t i = 0; i < o->namespace_count; i++)
-		if (strcmp(o->namespaces[i], name) == 0)
-			return true;
-	return !o->namespaces && strcmp(name, "kube-system") != 0;
+	if (!o->namespaces)
+		return strcmp(name, "kube-system") != 0;
+	return array_find_text(o->namespaces, o->namespace_count, sizeof(char *), name);
 }
 
 /* --- evictions -------------------------------------------------------------------------------- */

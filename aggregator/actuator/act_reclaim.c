@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "aggregator/actuator/reclaim.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 #define SECOND_NS INT64_C(1000000000)
@@ -102,10 +103,7 @@ static void expire_left(struct reclaim_state *s, int64_t now_ns)
 
 static const struct reclaim_seen *find_seen(const struct reclaim_input *in, const char *uid)
 {
-	for (size_t i = 0; i < in->seen_count; i++)
-		if (strcmp(in->seen[i].uid, uid) == 0)
-			return &in->seen[i];
-	return NULL;
+	return array_find_text(in->seen, in->seen_count, sizeof(struct reclaim_seen), uid);
 }
 
 static void see_victims(struct reclaim_rescue *r, const struct reclaim_input *in)
@@ -255,10 +253,7 @@ static bool is_known(const struct reclaim_state *s, const char *uid)
 	for (size_t i = 0; i < s->rescues.count; i++)
 		if (strcmp(s->rescues.of[i].uid, uid) == 0)
 			return true;
-	for (size_t i = 0; i < s->left_count; i++)
-		if (strcmp(s->left[i].uid, uid) == 0)
-			return true;
-	return false;
+	return array_find_text(s->left, s->left_count, sizeof(*s->left), uid);
 }
 
 /* Narrated once, since the pod is left alone then. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "aggregator/actuator/slack.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 #define CHANGE_NS (60 * INT64_C(1000000000))
@@ -38,30 +39,24 @@ void act_slack_state_fini(struct slack_state *s)
 
 static struct slack_kept *find_kept(struct slack_state *s, const char *title)
 {
-	for (size_t i = 0; i < s->count; i++)
-		if (strcmp(s->kept[i].title, title) == 0)
-			return &s->kept[i];
-	return NULL;
+	return array_find_text(s->kept, s->count, sizeof(struct slack_kept), title);
 }
 
 static struct slack_kept *keep(struct slack_state *s, const char *title)
 {
 	struct slack_kept *k = find_kept(s, title);
 
-	if (k)
-		return k;
-	s->kept = mem_realloc(s->kept, (s->count + 1) * sizeof(*s->kept));
-	k = &s->kept[s->count++];
-	*k = (struct slack_kept){.title = mem_strdup(title)};
+	if (!k) {
+		s->kept = mem_realloc(s->kept, (s->count + 1) * sizeof(*s->kept));
+		k = &s->kept[s->count++];
+		*k = (struct slack_kept){.title = mem_strdup(title)};
+	}
 	return k;
 }
 
 static const struct slack_object *find(const struct slack_objects *objects, const char *title)
 {
-	for (size_t i = 0; i < objects->count; i++)
-		if (strcmp(objects->of[i].title, title) == 0)
-			return &objects->of[i];
-	return NULL;
+	return array_find_text(objects->of, objects->count, sizeof(struct slack_object), title);
 }
 
 /* --- the step --------------------------------------------------------------------------------- */

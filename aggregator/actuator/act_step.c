@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "aggregator/actuator/act.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 #define SECOND_NS INT64_C(1000000000)
@@ -121,12 +122,9 @@ static void roll_back(struct act_state *s, struct act_output *out, const struct 
 
 /* --- drains and nodes ------------------------------------------------------------------------- */
 
-static struct act_drain *find_drain(struct act_state *s, const char *node)
+static struct act_drain *find_drain(const struct act_state *s, const char *node)
 {
-	for (size_t i = 0; i < s->drain_count; i++)
-		if (strcmp(s->drains[i].node, node) == 0)
-			return &s->drains[i];
-	return NULL;
+	return array_find_text(s->drains, s->drain_count, sizeof(struct act_drain), node);
 }
 
 bool act_is_ours(const struct act_node *n)
@@ -252,9 +250,10 @@ static const char *broken_number(const struct act_use *u, struct error *text)
 
 static struct act_hot *hot_of(struct act_state *s, const char *node)
 {
-	for (size_t i = 0; i < s->hot_count; i++)
-		if (strcmp(s->hot[i].node, node) == 0)
-			return &s->hot[i];
+	struct act_hot *hot = array_find_text(s->hot, s->hot_count, sizeof(*hot), node);
+
+	if (hot)
+		return hot;
 	s->hot = mem_realloc(s->hot, (s->hot_count + 1) * sizeof(*s->hot));
 	s->hot[s->hot_count] = (struct act_hot){.node = mem_strdup(node)};
 	return &s->hot[s->hot_count++];
@@ -502,7 +501,7 @@ bool act_wants_offer(const struct act_state *s)
 
 bool act_is_unproven(const struct act_state *s, const char *node)
 {
-	const struct act_drain *d = find_drain((struct act_state *)s, node);
+	const struct act_drain *d = find_drain(s, node);
 
 	return d && !d->proven && (d->mark.phase == MARK_TAINTED || d->mark.phase == MARK_EVICTING);
 }

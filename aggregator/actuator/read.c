@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "aggregator/actuator/edge.h"
+#include "shared/array.h"
 #include "shared/document.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
@@ -218,10 +219,7 @@ static int list_marked(struct edge *e, int64_t now_ns, struct error *error)
 
 struct act_node *edge_find_node(const struct edge *e, const char *name)
 {
-	for (size_t i = 0; i < e->cluster.node_count; i++)
-		if (strcmp(e->nodes[i].name, name) == 0)
-			return &e->nodes[i];
-	return NULL;
+	return array_find_text(e->nodes, e->cluster.node_count, sizeof(struct act_node), name);
 }
 
 static int add_node(struct edge *e, const char *name, struct error *error)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/clock.h"
 #include "shared/document.h"
 #include "shared/log.h"
@@ -137,21 +138,14 @@ static void read_target(struct look *l, struct error *error)
 
 /* --- the cluster ------------------------------------------------------------------------------ */
 
-static bool is_listed(const struct look *l, const struct slack_object *w)
-{
-	for (size_t i = 0; i < l->in.existing.count; i++)
-		if (strcmp(l->in.existing.of[i].title, w->title) == 0)
-			return true;
-	return false;
-}
-
 /* Another's of a wanted name. */
 static void read_named(struct look *l, const struct slack_object *w, struct error *error)
 {
 	struct error why = {""};
 	const cJSON *object;
 
-	if (w->shared || is_listed(l, w))
+	if (w->shared ||
+	    array_find_text(l->in.existing.of, l->in.existing.count, sizeof(*w), w->title))
 		return;
 	object = edge_get(l->edge, w->path, READ_MS, &why);
 	if (object)

@@ -43,6 +43,7 @@
 #include "aggregator/policy/expected_use.h"
 #include "aggregator/state/reservations.h"
 #include "aggregator/state/victim_log.h"
+#include "shared/array.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 
@@ -86,10 +87,8 @@ static bool read_question(struct preempting *p, const struct api_request *rq,
 
 static const struct extender_victims *find_offered(const struct preempting *p, const char *node)
 {
-	for (size_t i = 0; i < p->offered->count; i++)
-		if (strcmp(p->offered->of[i].node, node) == 0)
-			return &p->offered->of[i];
-	return NULL;
+	return array_find_text(p->offered->of, p->offered->count, sizeof(struct extender_victims),
+			       node);
 }
 
 /* --- the answer */
@@ -161,19 +160,12 @@ static void repeat(struct preempting *p)
 			v->pods[v->count++].uid = p->told.of[i].uid;
 }
 
-static bool was_told(const struct preempting *p, const char *uid)
-{
-	for (size_t i = 0; i < p->told.count; i++)
-		if (strcmp(p->told.of[i].uid, uid) == 0)
-			return true;
-	return false;
-}
-
 /* Every victim of the answer was a victim before. */
 static bool is_repeated(const struct preempting *p)
 {
 	for (size_t i = 0; p->count && i < p->answer[0].count; i++)
-		if (!was_told(p, p->answer[0].pods[i].uid))
+		if (!array_find_text(p->told.of, p->told.count, sizeof(*p->told.of),
+				     p->answer[0].pods[i].uid))
 			return false;
 	return p->count > 0;
 }

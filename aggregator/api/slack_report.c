@@ -53,6 +53,7 @@
 #include "aggregator/api/view_json.h"
 #include "aggregator/policy/slack/slack.h"
 #include "shared/arith.h"
+#include "shared/array.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
@@ -268,14 +269,6 @@ static void write_answer(const struct plan_result *r, const struct slack_request
 	list_answer_close(&w);
 }
 
-static bool has_class(const struct slack_result *s, const char *key)
-{
-	for (size_t c = 0; c < s->class_count; c++)
-		if (strcmp(s->classes[c].key, key) == 0)
-			return true;
-	return false;
-}
-
 void api_slack(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
 	const struct slack_request q = {rq->query(rq, "class"), rq->query(rq, "node"),
@@ -286,7 +279,8 @@ void api_slack(const struct api_context *ctx, const struct api_request *rq, stru
 
 	if (!r)
 		return;
-	if (q.class && !has_class(&r->slack, q.class)) {
+	if (q.class && !array_find_text(r->slack.classes, r->slack.class_count,
+					sizeof(*r->slack.classes), q.class)) {
 		api_fail(rs, FAIL_NOT_FOUND, "class", "there is no class \"%.253s\"", q.class);
 	} else if (q.node && view_index(r->slack.view, q.node) == r->slack.view->node_count) {
 		api_fail(rs, FAIL_NOT_FOUND, "node", "there is no node \"%.253s\"", q.node);

@@ -44,11 +44,28 @@ static void test_lower_bound(void **state)
 	assert_int_equal(array_lower_bound(&of[0], of, 0, sizeof(of[0]), array_compare_int64), 0);
 }
 
+static void test_texts_are_found(void **state)
+{
+	const struct {
+		const char *name;
+		int value;
+	} of[] = {{"b", 1}, {"a", 2}, {"b", 3}};
+	const char *const texts[] = {"x", "y"};
+
+	(void)state;
+	assert_ptr_equal(array_find_text(of, 3, sizeof(of[0]), "a"), &of[1]);
+	assert_ptr_equal(array_find_text(of, 3, sizeof(of[0]), "b"), &of[0]);
+	assert_null(array_find_text(of, 3, sizeof(of[0]), "c"));
+	assert_null(array_find_text(NULL, 0, sizeof(of[0]), "a"));
+	assert_ptr_equal(array_find_text(texts, 2, sizeof(texts[0]), "y"), &texts[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_growth_keeps_elements),
 		cmocka_unit_test(test_lower_bound),
+		cmocka_unit_test(test_texts_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
