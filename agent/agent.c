@@ -28,6 +28,7 @@
 #include "agent/schedule.h"
 #include "shared/clock.h"
 #include "shared/endpoint.h"
+#include "shared/file.h"
 #include "shared/log.h"
 #include "shared/mem.h"
 #include "shared/program.h"
@@ -306,13 +307,9 @@ void agent_close(struct agent *a)
 		return;
 	sampling_close(a->sampling);
 	publisher_close(a->publisher);
-	if (a->status_fd >= 0)
-		close(a->status_fd);
-	if (a->signals >= 0)
-		close(a->signals);
-	if (a->timer >= 0)
-		close(a->timer);
-	if (a->epoll >= 0)
-		close(a->epoll);
+	file_close(a->status_fd);
+	file_close(a->signals);
+	file_close(a->timer);
+	file_close(a->epoll);
 	free(a);
 }

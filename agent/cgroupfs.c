@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "shared/buf.h"
+#include "shared/file.h"
 #include "shared/mem.h"
 
 #define PROC_MOUNTS "/proc/self/mounts"
@@ -152,8 +153,7 @@ static int read_controllers(const struct cgroupfs *fs, char *text, size_t size, 
 	} else {
 		text[n] = '\0';
 	}
-	if (fd >= 0)
-		close(fd);
+	file_close(fd);
 	return err;
 }
 
@@ -195,8 +195,7 @@ static int open_root(struct cgroupfs *fs, int h, struct error *error)
 		fs->root_fd[h] = fd;
 		return 0;
 	}
-	if (fd >= 0)
-		close(fd);
+	file_close(fd);
 	free(fs->mount[h]);
 	fs->mount[h] = NULL;
 	return 0;
@@ -261,8 +260,7 @@ int cgroupfs_open(struct cgroupfs *fs, const char *root, const char *mounts, str
 void cgroupfs_close(struct cgroupfs *fs)
 {
 	for (int h = 0; h < MOUNTS; h++) {
-		if (fs->root_fd[h] >= 0)
-			close(fs->root_fd[h]);
+		file_close(fs->root_fd[h]);
 		free(fs->mount[h]);
 	}
 	init_closed(fs);
@@ -359,8 +357,7 @@ static int walk_directory(struct walk *w)
 
 	if (!dir) {
 		err = -errno;
-		if (fd >= 0)
-			close(fd);
+		file_close(fd);
 		return w->dir_len && is_out_of_reach(-err) ? 0 : err;
 	}
 	err = read_entries(w, dir);

@@ -24,6 +24,7 @@
 #include "agent/cgroup_text.h"
 #include "shared/buf.h"
 #include "shared/clock.h"
+#include "shared/file.h"
 #include "shared/mem.h"
 
 /* Reads one blank-separated decimal number and moves past it; false at anything else. */
@@ -273,14 +274,10 @@ void machine_close(struct machine_files *f)
 {
 	if (!f)
 		return;
-	if (f->stat_fd >= 0)
-		close(f->stat_fd);
-	if (f->meminfo_fd >= 0)
-		close(f->meminfo_fd);
-	if (f->cpu_pressure_fd >= 0)
-		close(f->cpu_pressure_fd);
-	if (f->memory_pressure_fd >= 0)
-		close(f->memory_pressure_fd);
+	file_close(f->stat_fd);
+	file_close(f->meminfo_fd);
+	file_close(f->cpu_pressure_fd);
+	file_close(f->memory_pressure_fd);
 	buf_fini(&f->text);
 	free(f);
 }

@@ -22,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "agent/ring.h"
 #include "agent/sender.h"
@@ -30,6 +29,7 @@
 #include "shared/arith.h"
 #include "shared/clock.h"
 #include "shared/endpoint.h"
+#include "shared/file.h"
 #include "shared/frame.h"
 #include "shared/keyring.h"
 #include "shared/log.h"
@@ -511,8 +511,7 @@ void publisher_close(struct publisher *p)
 	keyring_wipe(&p->keys);
 	keyring_close(p->key_place);
 	enroller_close(p->enroller);
-	if (p->epoll >= 0)
-		close(p->epoll);
+	file_close(p->epoll);
 	ring_free(p->ring);
 	free(p);
 }

@@ -33,6 +33,7 @@
 
 #include "agent/sampler_files_parse.h"
 #include "agent/sampler_tier.h"
+#include "shared/file.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
 
@@ -241,8 +242,7 @@ static void end_visit(struct files *f, struct visit *v, struct pass_result *resu
 	bool gone = false;
 
 	for (int h = 0; h < HIERARCHIES; h++) {
-		if (v->dir_fd[h] >= 0)
-			close(v->dir_fd[h]);
+		file_close(v->dir_fd[h]);
 		if (v->gone[h])
 			close_hierarchy(f, v->slot, h);
 		gone |= v->gone[h];

@@ -7,10 +7,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "shared/file.h"
 
 static int parse_port(const char *text, uint16_t *port)
 {
@@ -106,8 +109,7 @@ static bool kernel_has_ipv6(void)
 {
 	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	if (fd >= 0)
-		close(fd);
+	file_close(fd);
 	return fd >= 0;
 }
 
@@ -154,4 +156,15 @@ uint64_t peer_hash(const uint8_t key[PEER_KEY_LEN], const struct sockaddr *from)
 	crypto_shorthash(hash, text, sizeof(text), key);
 	memcpy(&client, hash, sizeof(client));
 	return client ? client : 1;
+}
+
+bool endpoint_refuse_one(int listener, int *spare)
+{
+	int fd;
+
+	file_close(*spare);
+	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	file_close(fd);
+	*spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return fd >= 0;
 }

@@ -47,4 +47,10 @@ enum { PEER_KEY_LEN = crypto_shorthash_KEYBYTES };
  */
 uint64_t peer_hash(const uint8_t key[PEER_KEY_LEN], const struct sockaddr *from);
 
+/*
+ * Without a descriptor for a client that waits: gives up a spare one to accept and close the client,
+ * and opens it again. False: no client waits, or that fails, too. *spare negative: none yet.
+ */
+bool endpoint_refuse_one(int listener, int *spare);
+
 #endif

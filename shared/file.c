@@ -25,6 +25,12 @@ static bool is_standard(const char *path)
 	return strcmp(path, "-") == 0;
 }
 
+void file_close(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
 const char *file_name(const char *path)
 {
 	return is_standard(path) ? "standard input" : path;
@@ -169,8 +175,7 @@ static int sync_folder(const char *path)
 	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int rc = fd < 0 || fsync(fd) ? -errno : 0;
 
-	if (fd >= 0)
-		close(fd);
+	file_close(fd);
 	free(folder);
 	return rc;
 }

@@ -24,6 +24,9 @@ const char *file_name(const char *path);
  */
 int file_replace(const char *path, mode_t mode, const void *data, size_t len, struct error *error);
 
+/* Closes a descriptor; nothing if it is negative. */
+void file_close(int fd);
+
 /* Bytes of a token, key or kubeconfig, and a NUL that len does not count. */
 struct secret {
 	char *text; /* owned */

@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shared/file.h"
 #include "shared/mem.h"
 
 struct keyring_place {
@@ -208,8 +209,7 @@ void keyring_close(struct keyring_place *place)
 {
 	if (!place)
 		return;
-	if (place->folder >= 0)
-		close(place->folder);
+	file_close(place->folder);
 	free(place->name);
 	free(place->path);
 	free(place);

@@ -48,6 +48,8 @@
 #include "aggregator/edge/ingest_slots.h"
 #include "shared/buf.h"
 #include "shared/clock.h"
+#include "shared/endpoint.h"
+#include "shared/file.h"
 #include "shared/mem.h"
 
 enum {
@@ -262,24 +264,12 @@ static void add_peer(struct ingest_peers *p, int fd, uint64_t address)
 		close_peer(p, peer);
 }
 
-static void close_fd(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-}
-
-/* Accepts a connection and closes it; false: that fails, too. */
 static bool refuse_one(struct ingest_peers *p)
 {
-	int fd;
+	bool refused = endpoint_refuse_one(p->listener, &p->spare);
 
-	close_fd(p->spare);
-	fd = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC);
-	if (fd >= 0)
-		counter_add(&p->counters->refused, 1);
-	close_fd(fd);
-	p->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	return fd >= 0;
+	counter_add(&p->counters->refused, refused);
+	return refused;
 }
 
 static struct peer *peer_of(struct ingest_slot *slot)
@@ -720,11 +710,11 @@ void ingest_peers_close(struct ingest_peers *p)
 	for (size_t i = 0; i < p->room; i++)
 		if (p->peers[i])
 			close_peer(p, p->peers[i]);
-	close_fd(p->listener);
-	close_fd(p->timer);
-	close_fd(p->ready_event);
-	close_fd(p->epoll);
-	close_fd(p->spare);
+	file_close(p->listener);
+	file_close(p->timer);
+	file_close(p->ready_event);
+	file_close(p->epoll);
+	file_close(p->spare);
 	ingest_slots_free(p->slots);
 	buf_fini(&p->whole);
 	free(p->peers);

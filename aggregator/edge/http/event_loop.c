@@ -41,6 +41,8 @@
 #include <unistd.h>
 
 #include "shared/clock.h"
+#include "shared/endpoint.h"
+#include "shared/file.h"
 #include "shared/log.h"
 #include "shared/mem.h"
 #include "shared/thread.h"
@@ -109,26 +111,6 @@ static void set_listening(struct event_loop *l)
 	assert(rc == 0);
 }
 
-static void close_fd(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-}
-
-/* Accepts a client and closes it at once; false: no client waits, or that fails, too. */
-static bool refuse_one(struct event_loop *l)
-{
-	int fd;
-
-	close_fd(l->spare);
-	fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC);
-	if (fd >= 0)
-		conn_manager_count_unserved(l->manager);
-	close_fd(fd);
-	l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	return fd >= 0;
-}
-
 static void pause_accepting(struct event_loop *l)
 {
 	if (++l->pauses == PAUSES_MOST)
@@ -136,8 +118,9 @@ static void pause_accepting(struct event_loop *l)
 			 "away until there is");
 	if (l->pauses >= PAUSES_MOST) {
 		l->pauses = PAUSES_MOST;
-		for (int i = 0; i < REFUSALS_MAX && refuse_one(l); i++)
-			;
+		for (int i = 0; i < REFUSALS_MAX && endpoint_refuse_one(l->listener, &l->spare);
+		     i++)
+			conn_manager_count_unserved(l->manager);
 	}
 	l->resume_ns = clock_mono_ns() + PAUSE_NS;
 }
@@ -335,9 +318,9 @@ static int open_descriptors(struct event_loop *l)
 
 static void free_loop(struct event_loop *l)
 {
-	close_fd(l->wake);
-	close_fd(l->handshakes.epoll);
-	close_fd(l->spare);
+	file_close(l->wake);
+	file_close(l->handshakes.epoll);
+	file_close(l->spare);
 	free(l);
 }
 

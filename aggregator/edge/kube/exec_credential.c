@@ -29,6 +29,7 @@
 
 #include "aggregator/edge/kube/config_file.h"
 #include "shared/clock.h"
+#include "shared/file.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 #include "shared/timefmt.h"
@@ -277,8 +278,7 @@ static int start(struct child *c, char *const argv[], char *const envp[], struct
 
 static void stream_close(struct stream *s)
 {
-	if (s->fd >= 0)
-		close(s->fd);
+	file_close(s->fd);
 	s->fd = -1;
 }
 

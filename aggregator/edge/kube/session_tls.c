@@ -24,7 +24,7 @@
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-static void file_close(struct session_tls_file *f)
+static void close_file(struct session_tls_file *f)
 {
 	if (f->fd >= 0)
 		close(f->fd);
@@ -66,7 +66,7 @@ static int file_make(struct session_tls_file *f, const char *first, const char *
 		rc = write_all(f->fd, second);
 	if (rc) {
 		error_set(error, "cannot be kept in memory: %s", strerror(-rc));
-		file_close(f);
+		close_file(f);
 		return -EINVAL;
 	}
 	snprintf(f->path, sizeof(f->path), "/proc/self/fd/%d", f->fd);
@@ -133,8 +133,8 @@ static void digest_add(crypto_generichash_state *state, const char *text)
 
 static void set_close(struct session_tls_set *set)
 {
-	file_close(&set->ca);
-	file_close(&set->pair);
+	close_file(&set->ca);
+	close_file(&set->pair);
 }
 
 void session_tls_init(struct session_tls *t)
