@@ -10,135 +10,46 @@
 
 #include <cmocka.h>
 
-#include "aggregator/policy/drain/drain.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
-#include "tests/place_fixture.h"
+#include "tests/drain_world.h"
 #include "tests/view_fixture.h"
 
 #define NOW    VIEW_FIXTURE_NOW_NS
 #define MINUTE (60 * NS_PER_SEC)
 
-static struct place_fixture f;
-static struct drain_state *state;
-static struct drain_config config;
-static struct drain_plan *plan;
+static struct drain_world w;
 
 static int setup(void **unused)
 {
 	(void)unused;
-	place_fixture_init(&f);
-	state = drain_state_new();
-	drain_config_default(&config);
-	config.assume_unneeded_ns = 30 * MINUTE;
-	plan = NULL;
+	drain_world_init(&w);
+	w.config.assume_unneeded_ns = 30 * MINUTE;
 	return 0;
 }
 
 static int teardown(void **unused)
 {
 	(void)unused;
-	drain_plan_free(plan);
-	drain_state_free(state);
-	place_fixture_fini(&f);
+	drain_world_fini(&w);
 	return 0;
-}
-
-static void put_node(const char *name, const char *pool, const char *annotations)
-{
-	char *json = mem_printf(
-		"{'metadata':{'name':'%s','labels':{'kubernetes.io/hostname':'%s','pool':'%s'},"
-		"'annotations':{%s}},'status':{'allocatable':{'cpu':'4','memory':'8Gi','pods':'110'"
-		"},'conditions':[{'type':'Ready','status':'True'}]}}",
-		name, name, pool, annotations);
-
-	place_fixture_put(&f, OBJECT_NODE, json);
-	free(json);
-}
-
-static void put_owner(const char *name, int replicas)
-{
-	char *json = mem_printf("{'metadata':{'namespace':'default','name':'%s','uid':'rs-%s'},"
-				"'spec':{'replicas':%d},'status':{'replicas':%d}}",
-				name, name, replicas, replicas);
-
-	place_fixture_put(&f, OBJECT_REPLICA_SET, json);
-	free(json);
-}
-
-/* more: members of its spec. */
-static void put_pod_with(const char *name, const char *owner, const char *node, int cpu_milli,
-			 bool ready, const char *more)
-{
-	char *json = mem_printf(
-		"{'metadata':{'namespace':'default','name':'%s','uid':'uid-%s','labels':{'app':'%s'"
-		"},'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'%s',"
-		"'uid':'rs-%s','controller':true}]},'spec':{'nodeName':'%s','containers':[{"
-		"'name':'c','resources':{'requests':{'cpu':'%dm','memory':'128Mi'}}}]%s},"
-		"'status':{'phase':'Running','conditions':[{'type':'Ready','status':'%s'}]}}",
-		name, name, owner, owner, owner, node, cpu_milli, more, ready ? "True" : "False");
-
-	place_fixture_put(&f, OBJECT_POD, json);
-	free(json);
-}
-
-static void put_pod(const char *name, const char *owner, const char *node, int cpu_milli,
-		    bool ready)
-{
-	put_pod_with(name, owner, node, cpu_milli, ready, "");
-}
-
-static void step(int64_t now_ns)
-{
-	struct view *v = place_fixture_view(&f, NULL, 0);
-	struct place_options o;
-
-	place_options_default(&o);
-	o.now_ns = now_ns;
-	place_free(f.place);
-	f.place = place_new(v, &o);
-	drain_plan_free(plan);
-	plan = drain_step(state,
-			  &(struct drain_input){.place = f.place, .view = v, .now_ns = now_ns},
-			  &config);
-	view_drop(v);
-}
-
-static const struct drain_plan_node *node(const char *name)
-{
-	const struct drain_plan_node *n = drain_plan_find(plan, name);
-
-	assert_non_null(n);
-	return n;
-}
-
-static void assert_verdict(const char *name, const char *verdict)
-{
-	assert_string_equal(drain_verdict_name(node(name)->verdict), verdict);
-}
-
-static void assert_reason(const char *name, const char *code, const char *text)
-{
-	assert_true(node(name)->reason_count > 0);
-	assert_string_equal(drain_reason_name(node(name)->reasons[0].code), code);
-	assert_string_equal(node(name)->reasons[0].text, text);
 }
 
 static void put_many(int count)
 {
-	put_owner("web", 4 * count);
+	drain_world_owner(&w, "web", 4 * count);
 	for (int i = 0; i < count; i++) {
 		char name[16], pod[16];
 
 		snprintf(name, sizeof(name), "n%02d", i);
 		snprintf(pod, sizeof(pod), "web-%d", i);
-		put_node(name, "", "");
-		put_pod(pod, "web", name, 100, true);
+		drain_world_node(&w, name);
+		drain_world_pod(&w, pod, "web", name, 100);
 	}
-	put_node("full", "", "");
-	put_owner("db", 1);
-	put_pod("db-1", "db", "full", 2100, true);
-	config.rules.owner_share = 1;
+	drain_world_node(&w, "full");
+	drain_world_owner(&w, "db", 1);
+	drain_world_pod(&w, "db-1", "db", "full", 2100);
+	w.config.rules.owner_share = 1;
 }
 
 static void put_away(const char *name, const char *taints, const char *ready)
@@ -148,7 +59,7 @@ static void put_away(const char *name, const char *taints, const char *ready)
 				"'conditions':[{'type':'Ready','status':'%s'}]}}",
 				name, taints, ready);
 
-	place_fixture_put(&f, OBJECT_NODE, json);
+	place_fixture_put(&w.cluster, OBJECT_NODE, json);
 	free(json);
 }
 
@@ -170,10 +81,10 @@ static void nodes_in_deletion_are_on_their_way(void **unused)
 
 	(void)unused;
 	put_away("0-gone", DISRUPTED, "True");
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_node("c", "", "");
-	config.rules.max_parallelism = 2;
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_node(&w, "c");
+	w.config.rules.max_parallelism = 2;
 	for (size_t i = 0; i < sizeof(pods) / sizeof(pods[0]); i++) {
 		char *json = mem_printf(
 			"{'metadata':{'namespace':'default','name':'p','uid':'p','annotations':{%s}"
@@ -183,12 +94,12 @@ static void nodes_in_deletion_are_on_their_way(void **unused)
 			"'c'}]},'status':{'phase':'%s'}}",
 			pods[i].annotations, pods[i].kind, pods[i].phase);
 
-		place_fixture_put(&f, OBJECT_POD, json);
+		place_fixture_put(&w.cluster, OBJECT_POD, json);
 		free(json);
-		step(NOW + (int64_t)i * MINUTE);
-		assert_int_equal(plan->wave.node_count, 1);
-		assert_int_equal(plan->throttle.used, 2);
-		assert_int_equal(plan->throttle.drains_used, pods[i].drains);
+		drain_world_step(&w, NOW + (int64_t)i * MINUTE);
+		assert_int_equal(w.plan->wave.node_count, 1);
+		assert_int_equal(w.plan->throttle.used, 2);
+		assert_int_equal(w.plan->throttle.drains_used, pods[i].drains);
 	}
 }
 
@@ -237,31 +148,31 @@ static void schedules_count_nodes_that_are_away(void **unused)
 						    .reason_count = cases[i].reason != NULL};
 
 		put_many(2);
-		put_node("a", "", "");
-		put_node("b", "", "");
-		put_node("c", "", "");
+		drain_world_node(&w, "a");
+		drain_world_node(&w, "b");
+		drain_world_node(&w, "c");
 		if (cases[i].gone)
 			put_away("0-gone", DISRUPTED, "True");
 		if (cases[i].gone > 1)
-			put_pod("web-9", "web", "0-gone", 100, true);
+			drain_world_pod(&w, "web-9", "web", "0-gone", 100);
 		if (cases[i].unready)
 			put_away("0-unready", "", "False");
-		config.rules.drain_unready = false;
-		config.windows = &window;
-		config.window_count = 1;
-		config.rules.max_parallelism = cases[i].max;
-		config.rules.max_drain_parallelism = cases[i].max_drain;
-		step(NOW);
-		for (size_t k = 0; k < plan->node_count; k++)
-			if (plan->nodes[k].verdict == DRAIN_UNNEEDED)
+		w.config.rules.drain_unready = false;
+		w.config.windows = &window;
+		w.config.window_count = 1;
+		w.config.rules.max_parallelism = cases[i].max;
+		w.config.rules.max_drain_parallelism = cases[i].max_drain;
+		drain_world_step(&w, NOW);
+		for (size_t k = 0; k < w.plan->node_count; k++)
+			if (w.plan->nodes[k].verdict == DRAIN_UNNEEDED)
 				assert_string_equal(drain_reason_name(
-							    plan->nodes[k].reasons[0].code),
+							    w.plan->nodes[k].reasons[0].code),
 						    cases[i].held);
-		if (plan->wave.empty_count != (size_t)cases[i].empty ||
-		    plan->wave.node_count - plan->wave.empty_count != (size_t)cases[i].drains)
-			fail_msg("case %zu: %zu nodes, %zu empty", i, plan->wave.node_count,
-				 plan->wave.empty_count);
-		assert_int_equal(plan->throttle.held,
+		if (w.plan->wave.empty_count != (size_t)cases[i].empty ||
+		    w.plan->wave.node_count - w.plan->wave.empty_count != (size_t)cases[i].drains)
+			fail_msg("case %zu: %zu nodes, %zu empty", i, w.plan->wave.node_count,
+				 w.plan->wave.empty_count);
+		assert_int_equal(w.plan->throttle.held,
 				 cases[i].reason ? 0 : 5 - cases[i].empty - cases[i].drains);
 		teardown(unused);
 		setup(unused);
@@ -272,17 +183,17 @@ static void schedules_count_nodes_that_are_away(void **unused)
 static void nothing_goes_to_a_node_that_is_not_ready(void **unused)
 {
 	(void)unused;
-	put_node("a", "", "");
-	place_fixture_put(&f, OBJECT_NODE,
+	drain_world_node(&w, "a");
+	place_fixture_put(&w.cluster, OBJECT_NODE,
 			  "{'metadata':{'name':'b'},'status':{'allocatable':{'cpu':'4','memory':"
 			  "'8Gi','pods':'110'},'conditions':[{'type':'Ready','status':'False'}]}}");
-	put_owner("web", 1);
-	put_pod("web-1", "web", "a", 100, true);
-	config.rules.drain_unready = false;
-	step(NOW);
-	assert_verdict("a", "needed");
-	assert_reason("a", "NoPlaceToMovePods",
-		      "pod default/web-1 fits on no other node: 1 NodeGone");
+	drain_world_owner(&w, "web", 1);
+	drain_world_pod(&w, "web-1", "web", "a", 100);
+	w.config.rules.drain_unready = false;
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "a", "needed");
+	drain_world_reason(&w, "a", 0, "NoPlaceToMovePods",
+			   "pod default/web-1 fits on no other node: 1 NodeGone");
 }
 
 /* Sums of such nodes are as large as can be, and a floor below them holds. */
@@ -296,14 +207,14 @@ static void absurd_nodes_are_counted_without_overflow(void **unused)
 			"'conditions':[{'type':'Ready','status':'True'}]}}",
 			name);
 
-		place_fixture_put(&f, OBJECT_NODE, json);
+		place_fixture_put(&w.cluster, OBJECT_NODE, json);
 		free(json);
 	}
-	config.cluster_min.cpu_milli = 4000;
-	step(NOW);
-	assert_verdict("a", "drain");
-	assert_true(node("b")->reason_count > 0);
-	assert_int_equal(node("b")->reasons[0].code, DRAIN_MINIMAL_LIMIT);
+	w.config.cluster_min.cpu_milli = 4000;
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "a", "drain");
+	assert_true(drain_world_get(&w, "b")->reason_count > 0);
+	assert_int_equal(drain_world_get(&w, "b")->reasons[0].code, DRAIN_MINIMAL_LIMIT);
 }
 
 int main(void)

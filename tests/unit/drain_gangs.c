@@ -9,52 +9,15 @@
 
 #include <cmocka.h>
 
-#include "aggregator/policy/drain/drain.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
-#include "tests/place_fixture.h"
+#include "tests/drain_world.h"
 #include "tests/view_fixture.h"
 
 #define NOW    VIEW_FIXTURE_NOW_NS
 #define MINUTE (60 * NS_PER_SEC)
 
-static struct place_fixture f;
-static struct drain_state *state;
-static struct drain_config config;
-static struct drain_plan *plan;
-
-static int setup(void **unused)
-{
-	(void)unused;
-	place_fixture_init(&f);
-	state = drain_state_new();
-	drain_config_default(&config);
-	config.assume_unneeded_ns = 30 * MINUTE;
-	plan = NULL;
-	return 0;
-}
-
-static int teardown(void **unused)
-{
-	(void)unused;
-	drain_plan_free(plan);
-	drain_state_free(state);
-	place_fixture_fini(&f);
-	return 0;
-}
-
-/* 4 CPU; spec: members of it. */
-static void put_node(const char *name, const char *spec)
-{
-	char *json = mem_printf(
-		"{'metadata':{'name':'%s','labels':{'kubernetes.io/hostname':'%s'}},'spec':{%s},"
-		"'status':{'allocatable':{'cpu':'4','memory':'8Gi','pods':'110'},'conditions':[{"
-		"'type':'Ready','status':'True'}]}}",
-		name, name, spec);
-
-	place_fixture_put(&f, OBJECT_NODE, json);
-	free(json);
-}
+static struct drain_world w;
 
 static void put_group(int min)
 {
@@ -62,7 +25,7 @@ static void put_group(int min)
 				"'schedulingPolicy':{'gang':{'minCount':%d}}}}",
 				min);
 
-	place_fixture_put(&f, OBJECT_POD_GROUP, json);
+	place_fixture_put(&w.cluster, OBJECT_POD_GROUP, json);
 	free(json);
 }
 
@@ -70,9 +33,6 @@ static void put_group(int min)
 static void put(const char *name, const char *node, int cpu_milli, const char *more,
 		const char *spec)
 {
-	char *owner = mem_printf("{'metadata':{'namespace':'default','name':'%s','uid':'rs-%s'},"
-				 "'spec':{'replicas':1},'status':{'replicas':1}}",
-				 name, name);
 	char *pod = mem_printf(
 		"{'metadata':{'namespace':'default','name':'%s','uid':'uid-%s',%s'labels':{'app':"
 		"'train'},'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':"
@@ -81,9 +41,8 @@ static void put(const char *name, const char *node, int cpu_milli, const char *m
 		"'phase':'Running','conditions':[{'type':'Ready','status':'True'}]}}",
 		name, name, more, name, name, node, cpu_milli, spec);
 
-	place_fixture_put(&f, OBJECT_REPLICA_SET, owner);
-	place_fixture_put(&f, OBJECT_POD, pod);
-	free(owner);
+	drain_world_owner(&w, name, 1);
+	place_fixture_put(&w.cluster, OBJECT_POD, pod);
 	free(pod);
 }
 
@@ -108,31 +67,20 @@ static bool slack_holds(const struct slack_result *result, struct place *p, cons
 	return !slack_keeps || strcmp(place_node_name(p, gone[count - 1]), slack_keeps) != 0;
 }
 
-static void step(void)
+static int setup(void **unused)
 {
-	struct view *v = place_fixture_view(&f, NULL, 0);
-	struct place_options o;
-
-	place_options_default(&o);
-	o.now_ns = NOW;
-	place_free(f.place);
-	f.place = place_new(v, &o);
-	drain_plan_free(plan);
-	plan = drain_step(state,
-			  &(struct drain_input){.place = f.place,
-						.view = v,
-						.now_ns = NOW,
-						.slack_holds = slack_holds},
-			  &config);
-	view_drop(v);
+	(void)unused;
+	drain_world_init(&w);
+	w.config.assume_unneeded_ns = 30 * MINUTE;
+	w.input.slack_holds = slack_holds;
+	return 0;
 }
 
-static const struct drain_plan_node *node(const char *name)
+static int teardown(void **unused)
 {
-	const struct drain_plan_node *n = drain_plan_find(plan, name);
-
-	assert_non_null(n);
-	return n;
+	(void)unused;
+	drain_world_fini(&w);
+	return 0;
 }
 
 static int by_text(const void *a, const void *b)
@@ -143,7 +91,7 @@ static int by_text(const void *a, const void *b)
 /* "VERDICT pod>node pod>node", pods by name; then a line for each reason. */
 static void expect(const char *name, const char *want)
 {
-	const struct drain_plan_node *n = node(name);
+	const struct drain_plan_node *n = drain_world_get(&w, name);
 	char *moves[8] = {NULL};
 	struct buf b = BUF_INIT;
 
@@ -167,9 +115,9 @@ static void expect(const char *name, const char *want)
 /* bravo and charlie are used too much to be candidates; charlie has room for 1.8 CPUs. */
 static void put_cluster(const char *bravo)
 {
-	put_node("alpha", "");
-	put_node("bravo", bravo);
-	put_node("charlie", "");
+	drain_world_node(&w, "alpha");
+	drain_world_node_with(&w, "bravo", "", "", bravo);
+	drain_world_node(&w, "charlie");
 	put_member("m1", "alpha", 500);
 	put_member("m2", "bravo", 1200);
 	put_member("m3", "bravo", 1200);
@@ -181,11 +129,11 @@ static void all_of_a_group_that_falls_moves(void **unused)
 	(void)unused;
 	put_cluster("");
 	put_group(3);
-	step();
+	drain_world_step(&w, NOW);
 	expect("alpha", "drain m1>bravo m2>bravo m3>bravo\n"
 			"PodGroupBelowMinimum: group default/train needs 3, would have 2: 2 pods "
 			"of other nodes must leave, too");
-	assert_int_equal(plan->wave.pods, 3);
+	assert_int_equal(w.plan->wave.pods, 3);
 }
 
 /* They cannot start again on a cordoned node, and elsewhere is room for one of them. */
@@ -194,13 +142,13 @@ static void without_room_for_all_none_moves(void **unused)
 	(void)unused;
 	put_cluster("'unschedulable':true");
 	put_group(3);
-	step();
+	drain_world_step(&w, NOW);
 	expect("alpha", "needed\n"
 			"NoPlaceToMovePods: pod default/m3 fits on no other node: "
 			"1 NodeResourcesFit, 1 NodeUnschedulable; bravo: the node is cordoned\n"
 			"PodGroupBelowMinimum: group default/train needs 3, would have 2: 2 pods "
 			"of other nodes must leave, too");
-	assert_int_equal(plan->wave.node_count, 0);
+	assert_int_equal(w.plan->wave.node_count, 0);
 }
 
 static void a_group_that_can_spare_one_moves_one(void **unused)
@@ -208,7 +156,7 @@ static void a_group_that_can_spare_one_moves_one(void **unused)
 	(void)unused;
 	put_cluster("'unschedulable':true");
 	put_group(2);
-	step();
+	drain_world_step(&w, NOW);
 	expect("alpha", "drain m1>charlie");
 }
 
@@ -216,7 +164,7 @@ static void a_group_without_a_minimum_moves_as_ever(void **unused)
 {
 	(void)unused;
 	put_cluster("'unschedulable':true");
-	step();
+	drain_world_step(&w, NOW);
 	expect("alpha", "drain m1>charlie");
 }
 
@@ -228,7 +176,7 @@ static void a_pod_that_must_stay_keeps_its_group(void **unused)
 	    "'annotations':{'cluster-autoscaler.kubernetes.io/safe-to-evict':'false'},",
 	    ",'schedulingGroup':{'podGroupName':'train'}");
 	put_group(3);
-	step();
+	drain_world_step(&w, NOW);
 	expect("alpha",
 	       "needed\n"
 	       "BlockedByPod: pod default/m2 of node bravo must stay\n"
@@ -244,14 +192,15 @@ static void a_budget_must_allow_all_at_once(void **unused)
 	(void)unused;
 	put_cluster("");
 	put_group(3);
-	place_fixture_put(&f, OBJECT_POD_DISRUPTION_BUDGET,
+	place_fixture_put(&w.cluster, OBJECT_POD_DISRUPTION_BUDGET,
 			  "{'apiVersion':'policy/v1','metadata':{'namespace':'default','name':'one'"
 			  "},'spec':{'selector':{'matchLabels':{'app':'train'}}},'status':{"
 			  "'disruptionsAllowed':1,'currentHealthy':4,'desiredHealthy':3,"
 			  "'expectedPods':4}}");
-	step();
-	assert_string_equal(drain_verdict_name(node("alpha")->verdict), "needed");
-	assert_string_equal(drain_reason_name(node("alpha")->reasons[1].code), "NotEnoughPdb");
+	drain_world_step(&w, NOW);
+	assert_string_equal(drain_verdict_name(drain_world_get(&w, "alpha")->verdict), "needed");
+	assert_string_equal(drain_reason_name(drain_world_get(&w, "alpha")->reasons[1].code),
+			    "NotEnoughPdb");
 }
 
 /* The first node takes what the group can spare; the second takes the rest along. */
@@ -259,10 +208,10 @@ static void nodes_of_a_wave_count_together(void **unused)
 {
 	(void)unused;
 	put_cluster("");
-	put_node("delta", "");
+	drain_world_node(&w, "delta");
 	put_member("m4", "delta", 600);
 	put_group(3);
-	step();
+	drain_world_step(&w, NOW);
 	expect("alpha", "drain m1>bravo");
 	expect("delta", "drain m2>bravo m3>bravo m4>bravo\n"
 			"PodGroupBelowMinimum: group default/train needs 3, would have 2: 2 pods "
@@ -274,8 +223,8 @@ static void a_node_that_stays_keeps_its_members(void **unused)
 {
 	for (int by_budget = 0; by_budget < 2; by_budget++) {
 		put_cluster("");
-		put_node("aa", "");
-		put_node("delta", "");
+		drain_world_node(&w, "aa");
+		drain_world_node(&w, "delta");
 		put("y1", "aa", 10, "'labels':{'app':'y'},", "");
 		put("y2", "alpha", 10, "'labels':{'app':'y'},", "");
 		put_member("m4", "delta", 600);
@@ -283,15 +232,17 @@ static void a_node_that_stays_keeps_its_members(void **unused)
 		put_other("z2", "delta", 10);
 		put_group(3);
 		if (by_budget)
-			place_fixture_put(&f, OBJECT_POD_DISRUPTION_BUDGET,
+			place_fixture_put(&w.cluster, OBJECT_POD_DISRUPTION_BUDGET,
 					  "{'metadata':{'namespace':'default','name':'y'},'spec':{"
 					  "'selector':{'matchLabels':{'app':'y'}}},'status':{"
 					  "'disruptionsAllowed':1}}");
 		slack_keeps = by_budget ? NULL : "alpha";
-		step();
+		drain_world_step(&w, NOW);
 		slack_keeps = NULL;
-		assert_string_equal(drain_verdict_name(node("aa")->verdict), "drain");
-		assert_string_equal(drain_verdict_name(node("alpha")->verdict), "unneeded");
+		assert_string_equal(drain_verdict_name(drain_world_get(&w, "aa")->verdict),
+				    "drain");
+		assert_string_equal(drain_verdict_name(drain_world_get(&w, "alpha")->verdict),
+				    "unneeded");
 		expect("delta", "drain m4>bravo z1>bravo z2>bravo");
 		teardown(unused);
 		setup(unused);
@@ -305,18 +256,18 @@ static void a_node_that_stays_keeps_its_members(void **unused)
 static void who_starts_again_keeps_its_node(void **unused)
 {
 	(void)unused;
-	put_node("alpha", "");
-	put_node("bravo", "");
-	put_node("charlie", "");
+	drain_world_node(&w, "alpha");
+	drain_world_node(&w, "bravo");
+	drain_world_node(&w, "charlie");
 	put_member("m1", "alpha", 500);
 	put_member("m2", "bravo", 1000);
 	put_other("x", "charlie", 3200);
 	put_group(2);
-	step();
+	drain_world_step(&w, NOW);
 	expect("alpha", "drain m1>charlie m2>bravo\n"
 			"PodGroupBelowMinimum: group default/train needs 2, would have 1: 1 pod of "
 			"other nodes must leave, too");
-	assert_int_equal(plan->wave.node_count, 1);
+	assert_int_equal(w.plan->wave.node_count, 1);
 }
 
 int main(void)

@@ -16,102 +16,34 @@
 #include <cjson/cJSON.h>
 #include <cmocka.h>
 
-#include "aggregator/policy/drain/drain.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "shared/timefmt.h"
+#include "tests/drain_world.h"
 #include "tests/join_fixture.h"
-#include "tests/place_fixture.h"
 #include "tests/view_fixture.h"
 
 #define NOW    VIEW_FIXTURE_NOW_NS
 #define MINUTE (60 * NS_PER_SEC)
 #define GIB    (1LL << 30)
 
-enum { STATS = 4 };
-
-static struct place_fixture f;
-static struct drain_state *state;
-static struct drain_config config;
-static struct drain_plan *plan;
-static struct node_stats *node_stats[STATS];
-static size_t stats_count;
-static struct drain_placeholder slack[2];
-static size_t slack_count;
-static bool (*out_of_time)(void *);
+static struct drain_world w;
 
 static int setup(void **unused)
 {
 	(void)unused;
-	place_fixture_init(&f);
-	state = drain_state_new();
-	drain_config_default(&config);
-	plan = NULL;
-	stats_count = slack_count = 0;
-	out_of_time = NULL;
+	drain_world_init(&w);
 	return 0;
 }
 
 static int teardown(void **unused)
 {
 	(void)unused;
-	drain_plan_free(plan);
-	drain_state_free(state);
-	for (size_t i = 0; i < stats_count; i++)
-		node_stats_drop(node_stats[i]);
-	place_fixture_fini(&f);
+	drain_world_fini(&w);
 	return 0;
 }
 
 /* --- the cluster */
-
-static void put_node(const char *name, const char *metadata, const char *spec)
-{
-	char *json =
-		mem_printf("{'metadata':{'name':'%s','labels':{'kubernetes.io/hostname':'%s'}%s},"
-			   "'spec':{%s},'status':{'allocatable':{'cpu':'4','memory':'8Gi',"
-			   "'pods':'110'},'conditions':[{'type':'Ready','status':'True'}]}}",
-			   name, name, metadata, spec);
-
-	place_fixture_put(&f, OBJECT_NODE, json);
-	free(json);
-}
-
-static void put_owner(const char *name, int replicas)
-{
-	char *json = mem_printf("{'metadata':{'namespace':'default','name':'%s','uid':'rs-%s'},"
-				"'spec':{'replicas':%d},'status':{'replicas':%d}}",
-				name, name, replicas, replicas);
-
-	place_fixture_put(&f, OBJECT_REPLICA_SET, json);
-	free(json);
-}
-
-static void put_pod(const char *name, const char *owner, const char *node, int cpu_milli)
-{
-	char *json = mem_printf(
-		"{'metadata':{'namespace':'default','name':'%s','uid':'uid-%s','labels':{'app':'%s'"
-		"},"
-		"'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'%s',"
-		"'uid':'rs-%s','controller':true}]},'spec':{'nodeName':'%s','containers':[{"
-		"'name':'c','resources':{'requests':{'cpu':'%dm','memory':'128Mi'}}}]},'status':{"
-		"'phase':'%s','conditions':[{'type':'Ready','status':'True'}]}}",
-		name, name, owner, owner, owner, node, cpu_milli, *node ? "Running" : "Pending");
-
-	place_fixture_put(&f, OBJECT_POD, json);
-	free(json);
-}
-
-static void put_budget(const char *app, int allowed)
-{
-	char *json =
-		mem_printf("{'metadata':{'namespace':'default','name':'%s'},'spec':{'selector':"
-			   "{'matchLabels':{'app':'%s'}}},'status':{'disruptionsAllowed':%d}}",
-			   app, app, allowed);
-
-	place_fixture_put(&f, OBJECT_POD_DISRUPTION_BUDGET, json);
-	free(json);
-}
 
 /* Stats that use so much; call in the order of names. */
 static void measure(const char *node, int64_t age_ns, double cpu_milli, struct pod_stats *pods,
@@ -119,58 +51,21 @@ static void measure(const char *node, int64_t age_ns, double cpu_milli, struct p
 {
 	struct node_stats from = view_fixture_node(node, NOW - age_ns, 3600, cpu_milli, 100);
 
-	for (int w = 0; w < WINDOWS; w++) {
-		from.usage.windows[w].working_set_bytes.max = (double)GIB;
-		from.usage.windows[w].counts.pressure[CONTENTION_CPU] = 0;
+	for (int i = 0; i < WINDOWS; i++) {
+		from.usage.windows[i].working_set_bytes.max = (double)GIB;
+		from.usage.windows[i].counts.pressure[CONTENTION_CPU] = 0;
 	}
 	from.pods = pods;
 	from.pod_count = count;
-	node_stats[stats_count++] = node_stats_new(&from);
-}
-
-static void step(int64_t now_ns)
-{
-	struct view *v = place_fixture_view(&f, node_stats, stats_count);
-	struct place_options o;
-
-	place_options_default(&o);
-	o.now_ns = now_ns;
-	place_free(f.place);
-	f.place = place_new(v, &o);
-	drain_plan_free(plan);
-	plan = drain_step(state,
-			  &(struct drain_input){.place = f.place,
-						.view = v,
-						.now_ns = now_ns,
-						.slack = slack,
-						.slack_count = slack_count,
-						.out_of_time = out_of_time},
-			  &config);
-	view_drop(v);
+	assert_true(w.stats_count < DRAIN_WORLD_STATS);
+	w.stats[w.stats_count++] = node_stats_new(&from);
 }
 
 /* --- what is said */
 
-static const struct drain_plan_node *node(const char *name)
-{
-	const struct drain_plan_node *n = drain_plan_find(plan, name);
-
-	assert_non_null(n);
-	return n;
-}
-
-static void assert_reason(const char *name, size_t number, const char *code, const char *text)
-{
-	const struct drain_plan_node *n = node(name);
-
-	assert_true(number < n->reason_count);
-	assert_string_equal(drain_reason_name(n->reasons[number].code), code);
-	assert_string_equal(n->reasons[number].text, text);
-}
-
 static void assert_reason_code(const char *name, const char *code)
 {
-	const struct drain_plan_node *n = node(name);
+	const struct drain_plan_node *n = drain_world_get(&w, name);
 	size_t i = 0;
 
 	while (i < n->reason_count && strcmp(drain_reason_name(n->reasons[i].code), code) != 0)
@@ -178,35 +73,31 @@ static void assert_reason_code(const char *name, const char *code)
 	assert_true(i < n->reason_count);
 }
 
-static void assert_verdict(const char *name, const char *verdict)
-{
-	assert_string_equal(drain_verdict_name(node(name)->verdict), verdict);
-}
-
 /* --- stories */
 
 static void a_node_goes_when_it_was_unneeded_long_enough(void **unused)
 {
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_owner("web", 4);
-	put_pod("web-1", "web", "a", 100);
-	put_pod("web-2", "web", "b", 800);
-	put_pod("web-3", "web", "b", 800);
-	put_pod("web-4", "web", "b", 800);
-	step(NOW);
-	assert_verdict("a", "unneeded");
-	assert_true(node("a")->since_ns == NOW && node("a")->due_ns == NOW + 10 * MINUTE);
-	assert_reason("a", 0, "NotUnneededLongEnough",
-		      "it has been unneeded for 0 s, and must be for more than 600 s");
-	assert_reason("b", 0, "NotUnderutilized",
-		      "pods request 60.0% of its allocatable cpu, more than 50.0%");
-	step(NOW + 10 * MINUTE);
-	assert_verdict("a", "unneeded");
-	step(NOW + 10 * MINUTE + 1);
-	assert_verdict("a", "drain");
-	assert_string_equal(plan->narration,
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_owner(&w, "web", 4);
+	drain_world_pod(&w, "web-1", "web", "a", 100);
+	drain_world_pod(&w, "web-2", "web", "b", 800);
+	drain_world_pod(&w, "web-3", "web", "b", 800);
+	drain_world_pod(&w, "web-4", "web", "b", 800);
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "a", "unneeded");
+	assert_true(drain_world_get(&w, "a")->since_ns == NOW &&
+		    drain_world_get(&w, "a")->due_ns == NOW + 10 * MINUTE);
+	drain_world_reason(&w, "a", 0, "NotUnneededLongEnough",
+			   "it has been unneeded for 0 s, and must be for more than 600 s");
+	drain_world_reason(&w, "b", 0, "NotUnderutilized",
+			   "pods request 60.0% of its allocatable cpu, more than 50.0%");
+	drain_world_step(&w, NOW + 10 * MINUTE);
+	drain_world_verdict(&w, "a", "unneeded");
+	drain_world_step(&w, NOW + 10 * MINUTE + 1);
+	drain_world_verdict(&w, "a", "drain");
+	assert_string_equal(w.plan->narration,
 			    "Real use is not asked for: it is off, or no node is measured.\n"
 			    "Of 2 nodes 1 could go, 1 of them now; needed: 1, in deletion: 0, not "
 			    "examined: 0.\n"
@@ -219,37 +110,40 @@ static void a_node_goes_when_it_was_unneeded_long_enough(void **unused)
 static void requests_say_drain_and_use_says_no(void **unused)
 {
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_owner("web", 2);
-	put_pod("web-1", "web", "a", 100);
-	put_pod("web-2", "web", "b", 3100);
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_owner(&w, "web", 2);
+	drain_world_pod(&w, "web-1", "web", "a", 100);
+	drain_world_pod(&w, "web-2", "web", "b", 3100);
 	measure("a", NS_PER_SEC, 200, NULL, 0);
 	measure("b", NS_PER_SEC, 1200, NULL, 0);
-	config.assume_unneeded_ns = 11 * MINUTE;
-	step(NOW);
+	w.config.assume_unneeded_ns = 11 * MINUTE;
+	drain_world_step(&w, NOW);
 	/*
 	 * 3100 beside 2.33 * 100 are more than 0.85 of 4000, with or without another pod.
 	 */
-	assert_reason("a", 0, "NoPlaceToMovePods",
-		      "pod default/web-1 fits on no other node: 1 RealUseCap; nearest is b, which "
-		      "would use 3.63 CPUs where 3.40 may be");
-	assert_true(node("a")->reasons[0].counted);
-	assert_int_equal(node("a")->reasons[0].refused.of[PLACE_USE_CAP], 1);
-	assert_string_equal(plan->narration,
+	drain_world_reason(
+		&w, "a", 0, "NoPlaceToMovePods",
+		"pod default/web-1 fits on no other node: 1 RealUseCap; nearest is b, which "
+		"would use 3.63 CPUs where 3.40 may be");
+	assert_true(drain_world_get(&w, "a")->reasons[0].counted);
+	assert_int_equal(drain_world_get(&w, "a")->reasons[0].refused.of[PLACE_USE_CAP], 1);
+	assert_string_equal(w.plan->narration,
 			    "Of 2 nodes 0 could go, 0 of them now; needed: 2, in deletion: 0, not "
 			    "examined: 0.\n"
 			    "1 stays: NotUnderutilized.\n"
 			    "1 stays: NoPlaceToMovePods.\n");
 	/* Not simulated again for a while, it is told with the same numbers. */
-	step(NOW + MINUTE);
-	assert_reason("a", 0, "NoPlaceToMovePods",
-		      "found a while ago: pod default/web-1 fits on no other node: 1 RealUseCap; "
-		      "nearest is b, which would use 3.63 CPUs where 3.40 may be");
-	assert_true(node("a")->reasons[0].counted);
-	assert_int_equal(node("a")->reasons[0].refused.of[PLACE_USE_CAP], 1);
-	assert_string_equal(node("a")->reasons[0].numbers[0].name, "predictedCpuMillicores");
-	assert_true(fabs(node("a")->reasons[0].numbers[0].value - 3629.5) < 0.1);
+	drain_world_step(&w, NOW + MINUTE);
+	drain_world_reason(
+		&w, "a", 0, "NoPlaceToMovePods",
+		"found a while ago: pod default/web-1 fits on no other node: 1 RealUseCap; "
+		"nearest is b, which would use 3.63 CPUs where 3.40 may be");
+	assert_true(drain_world_get(&w, "a")->reasons[0].counted);
+	assert_int_equal(drain_world_get(&w, "a")->reasons[0].refused.of[PLACE_USE_CAP], 1);
+	assert_string_equal(drain_world_get(&w, "a")->reasons[0].numbers[0].name,
+			    "predictedCpuMillicores");
+	assert_true(fabs(drain_world_get(&w, "a")->reasons[0].numbers[0].value - 3629.5) < 0.1);
 }
 
 static void use_says_drain_and_requests_say_no(void **unused)
@@ -258,22 +152,23 @@ static void use_says_drain_and_requests_say_no(void **unused)
 						    100, (double)GIB / 8)};
 
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_owner("web", 1);
-	put_pod("web-1", "web", "a", 3000);
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_owner(&w, "web", 1);
+	drain_world_pod(&w, "web-1", "web", "a", 3000);
 	measure("a", NS_PER_SEC, 200, pods, 1);
 	measure("b", NS_PER_SEC, 200, NULL, 0);
-	config.assume_unneeded_ns = 11 * MINUTE;
-	step(NOW);
-	assert_verdict("a", "needed");
-	assert_true(node("a")->idle_in_fact);
-	assert_reason("a", 0, "NotUnderutilized",
-		      "pods request 75.0% of its allocatable cpu, more than 50.0%");
-	assert_reason("a", 1, "NotUnderutilized",
-		      "it uses 12.5%: were requests what pods use at the 95th percentile, times "
-		      "1.15, they would be 2.9%: default/web-1 requests 3000m and uses 100");
-	assert_string_equal(plan->narration,
+	w.config.assume_unneeded_ns = 11 * MINUTE;
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "a", "needed");
+	assert_true(drain_world_get(&w, "a")->idle_in_fact);
+	drain_world_reason(&w, "a", 0, "NotUnderutilized",
+			   "pods request 75.0% of its allocatable cpu, more than 50.0%");
+	drain_world_reason(
+		&w, "a", 1, "NotUnderutilized",
+		"it uses 12.5%: were requests what pods use at the 95th percentile, times "
+		"1.15, they would be 2.9%: default/web-1 requests 3000m and uses 100");
+	assert_string_equal(w.plan->narration,
 			    "Of 2 nodes 1 could go, 1 of them now; needed: 1, in deletion: 0, not "
 			    "examined: 0.\n"
 			    "1 stays: NotUnderutilized.\n"
@@ -287,20 +182,20 @@ static void a_destination_is_told_what_it_will_use(void **unused)
 		join_fixture_pod("web-1", "uid-web-1", NOW - NS_PER_SEC, 900, 500, (double)GIB)};
 
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_owner("web", 1);
-	put_pod("web-1", "web", "a", 100);
-	put_pod("db-1", "db", "b", 2100);
-	put_owner("db", 1);
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_owner(&w, "web", 1);
+	drain_world_pod(&w, "web-1", "web", "a", 100);
+	drain_world_pod(&w, "db-1", "db", "b", 2100);
+	drain_world_owner(&w, "db", 1);
 	measure("a", NS_PER_SEC, 600, pods, 1);
 	measure("b", NS_PER_SEC, 100, NULL, 0);
-	config.assume_unneeded_ns = 11 * MINUTE;
-	step(NOW);
-	assert_verdict("a", "drain");
+	w.config.assume_unneeded_ns = 11 * MINUTE;
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "a", "drain");
 	/* 2.1 + 2.33 * 0.1, and 0.5 more; 1 GiB, of which db-1 asks for 128 MiB, and 1 GiB more. */
 	assert_non_null(
-		strstr(plan->narration,
+		strstr(w.plan->narration,
 		       "b takes 1 pod: 2.33 CPUs become 2.83 of 3.40, 1.00 GiB become 2.00 of "
 		       "7.20.\n"));
 }
@@ -308,68 +203,70 @@ static void a_destination_is_told_what_it_will_use(void **unused)
 static void a_silent_node_is_never_idle(void **unused)
 {
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_node("c", "", "");
-	put_owner("web", 1);
-	put_pod("web-1", "web", "a", 100);
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_node(&w, "c");
+	drain_world_owner(&w, "web", 1);
+	drain_world_pod(&w, "web-1", "web", "a", 100);
 	measure("a", 301 * NS_PER_SEC, 100, NULL, 0);
 	measure("c", NS_PER_SEC, 100, NULL, 0);
-	step(NOW);
-	assert_reason("a", 0, "NotMeasured", "its agent is silent: it is not known to be idle");
+	drain_world_step(&w, NOW);
+	drain_world_reason(&w, "a", 0, "NotMeasured",
+			   "its agent is silent: it is not known to be idle");
 	/* Without pods it uses nothing. */
-	assert_verdict("b", "unneeded");
+	drain_world_verdict(&w, "b", "unneeded");
 }
 
 /* b could move on to c, and its guest with it: a pod would move twice. */
 static void a_destination_is_not_drained(void **unused)
 {
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_node("c", "", "");
-	put_owner("web", 20);
-	put_pod("web-1", "web", "a", 100);
-	put_pod("web-2", "web", "b", 200);
-	put_pod("web-3", "web", "b", 200);
-	put_pod("web-4", "web", "c", 100);
-	put_pod("web-5", "web", "c", 100);
-	put_pod("web-6", "web", "c", 100);
-	step(NOW);
-	assert_verdict("a", "unneeded");
-	assert_verdict("b", "notExamined"); /* nothing is drained, so nothing is kept */
-	assert_string_equal(node("a")->moves[0].to, "b");
-	assert_reason("b", 0, "DestinationInWave", "1 pod of nodes that could go would come here");
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_node(&w, "c");
+	drain_world_owner(&w, "web", 20);
+	drain_world_pod(&w, "web-1", "web", "a", 100);
+	drain_world_pod(&w, "web-2", "web", "b", 200);
+	drain_world_pod(&w, "web-3", "web", "b", 200);
+	drain_world_pod(&w, "web-4", "web", "c", 100);
+	drain_world_pod(&w, "web-5", "web", "c", 100);
+	drain_world_pod(&w, "web-6", "web", "c", 100);
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "a", "unneeded");
+	drain_world_verdict(&w, "b", "notExamined"); /* nothing is drained, so nothing is kept */
+	assert_string_equal(drain_world_get(&w, "a")->moves[0].to, "b");
+	drain_world_reason(&w, "b", 0, "DestinationInWave",
+			   "1 pod of nodes that could go would come here");
 }
 
 static void a_budget_lets_one_wave_go_after_the_other(void **unused)
 {
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_node("c", "", "");
-	put_owner("web", 20);
-	put_owner("db", 4);
-	put_pod("web-1", "web", "a", 100);
-	put_pod("web-2", "web", "b", 100);
-	put_pod("db-1", "db", "c", 2400);
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_node(&w, "c");
+	drain_world_owner(&w, "web", 20);
+	drain_world_owner(&w, "db", 4);
+	drain_world_pod(&w, "web-1", "web", "a", 100);
+	drain_world_pod(&w, "web-2", "web", "b", 100);
+	drain_world_pod(&w, "db-1", "db", "c", 2400);
 	for (int i = 3; i <= 20; i++) {
 		char name[16];
 
 		snprintf(name, sizeof(name), "web-%d", i);
-		put_pod(name, "web", "c", 10);
+		drain_world_pod(&w, name, "web", "c", 10);
 	}
-	put_budget("web", 1);
-	config.assume_unneeded_ns = 11 * MINUTE;
-	step(NOW);
-	assert_verdict("a", "drain");
-	assert_verdict("b", "unneeded");
-	assert_true(node("b")->since_ns == NOW - 11 * MINUTE);
-	assert_reason(
-		"b", 0, "NotEnoughPdb",
+	drain_world_budget(&w, "web", 1);
+	w.config.assume_unneeded_ns = 11 * MINUTE;
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "a", "drain");
+	drain_world_verdict(&w, "b", "unneeded");
+	assert_true(drain_world_get(&w, "b")->since_ns == NOW - 11 * MINUTE);
+	drain_world_reason(
+		&w, "b", 0, "NotEnoughPdb",
 		"pod default/web-2 waits for PodDisruptionBudget web: 0 more may leave beside "
 		"this wave");
-	assert_non_null(strstr(plan->narration,
+	assert_non_null(strstr(w.plan->narration,
 			       "PodDisruptionBudget default/web: 1 leaves, 1 may at once, and 0 "
 			       "more then.\n"));
 }
@@ -377,47 +274,50 @@ static void a_budget_lets_one_wave_go_after_the_other(void **unused)
 static void a_share_of_an_owner_may_be_away(void **unused)
 {
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_owner("web", 2);
-	put_pod("web-1", "web", "a", 100);
-	put_node("c", "", "");
-	put_pod("web-2", "web", "c", 100);
-	put_pod("db-1", "db", "b", 2400);
-	put_owner("db", 1);
-	config.assume_unneeded_ns = 11 * MINUTE;
-	step(NOW);
-	assert_verdict("a", "drain");
-	assert_verdict("c", "unneeded");
-	assert_reason("c", 0, "OwnerShareReached",
-		      "ReplicaSet web wants 2 replicas, of which 1 may be away: 0 are not ready, "
-		      "and 1 would move already");
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_owner(&w, "web", 2);
+	drain_world_pod(&w, "web-1", "web", "a", 100);
+	drain_world_node(&w, "c");
+	drain_world_pod(&w, "web-2", "web", "c", 100);
+	drain_world_pod(&w, "db-1", "db", "b", 2400);
+	drain_world_owner(&w, "db", 1);
+	w.config.assume_unneeded_ns = 11 * MINUTE;
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "a", "drain");
+	drain_world_verdict(&w, "c", "unneeded");
+	drain_world_reason(
+		&w, "c", 0, "OwnerShareReached",
+		"ReplicaSet web wants 2 replicas, of which 1 may be away: 0 are not ready, "
+		"and 1 would move already");
 }
 
 static void what_is_on_its_way_comes_first(void **unused)
 {
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_node("gone", "", "'taints':[{'key':'karpenter.sh/disrupted','effect':'NoSchedule'}]");
-	put_owner("web", 2);
-	put_pod("web-1", "web", "a", 1900);
-	put_pod("web-2", "web", "gone", 3000);
-	config.assume_unneeded_ns = 11 * MINUTE;
-	step(NOW);
-	assert_verdict("gone", "inDeletion");
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_node_with(&w, "gone", "", "",
+			      "'taints':[{'key':'karpenter.sh/disrupted','effect':'NoSchedule'}]");
+	drain_world_owner(&w, "web", 2);
+	drain_world_pod(&w, "web-1", "web", "a", 1900);
+	drain_world_pod(&w, "web-2", "web", "gone", 3000);
+	w.config.assume_unneeded_ns = 11 * MINUTE;
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "gone", "inDeletion");
 	/* web-2 needs b, and so web-1 stays. */
-	assert_reason("a", 0, "NoPlaceToMovePods",
-		      "pod default/web-1 fits on no other node: 1 NodeGone, 1 NodeResourcesFit");
-	put_pod("web-1", "web", "a", 1900);
-	put_pod("web-3", "web", "b", 1900);
-	put_owner("web", 3);
-	step(NOW + 6 * MINUTE);
-	assert_reason("a", 0, "DeletionsUnplaced",
-		      "1 pod of nodes in deletion, or evicted, fits nowhere");
-	assert_verdict("a", "notExamined");
-	assert_non_null(
-		strstr(plan->narration, "1 pod of nodes in deletion, or evicted, fits nowhere.\n"));
+	drain_world_reason(
+		&w, "a", 0, "NoPlaceToMovePods",
+		"pod default/web-1 fits on no other node: 1 NodeGone, 1 NodeResourcesFit");
+	drain_world_pod(&w, "web-1", "web", "a", 1900);
+	drain_world_pod(&w, "web-3", "web", "b", 1900);
+	drain_world_owner(&w, "web", 3);
+	drain_world_step(&w, NOW + 6 * MINUTE);
+	drain_world_reason(&w, "a", 0, "DeletionsUnplaced",
+			   "1 pod of nodes in deletion, or evicted, fits nowhere");
+	drain_world_verdict(&w, "a", "notExamined");
+	assert_non_null(strstr(w.plan->narration,
+			       "1 pod of nodes in deletion, or evicted, fits nowhere.\n"));
 }
 
 static cJSON *written(const struct drain_state *s)
@@ -435,7 +335,7 @@ static cJSON *written(const struct drain_state *s)
 /* Of "evictions" or "hints" */
 static int count_of(const char *list)
 {
-	cJSON *json = written(state);
+	cJSON *json = written(w.state);
 	int count = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, list));
 
 	cJSON_Delete(json);
@@ -464,24 +364,24 @@ static int64_t since_ns(const struct drain_state *s, const char *node)
 static void an_evicted_pod_keeps_its_room_until_it_is_back(void **unused)
 {
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_node("c", "", "'unschedulable':true");
-	put_owner("web", 2);
-	put_pod("web-1", "web", "a", 1500);
-	put_pod("web-2", "web", "c", 1500);
-	step(NOW);
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_node_with(&w, "c", "", "", "'unschedulable':true");
+	drain_world_owner(&w, "web", 2);
+	drain_world_pod(&w, "web-1", "web", "a", 1500);
+	drain_world_pod(&w, "web-2", "web", "c", 1500);
+	drain_world_step(&w, NOW);
 	assert_int_equal(count_of("evictions"), 0);
-	place_fixture_remove(&f, OBJECT_POD, "default", "web-2");
-	step(NOW + NS_PER_SEC);
+	place_fixture_remove(&w.cluster, OBJECT_POD, "default", "web-2");
+	drain_world_step(&w, NOW + NS_PER_SEC);
 	assert_int_equal(count_of("evictions"), 1);
-	assert_int_equal(plan->reserved.of_evictions, 1);
-	assert_int_equal(plan->reserved.placed, 1);
+	assert_int_equal(w.plan->reserved.of_evictions, 1);
+	assert_int_equal(w.plan->reserved.placed, 1);
 	/* Its successor is there: no room is reserved any more. */
-	put_pod("web-3", "web", "b", 1500);
-	step(NOW + 2 * NS_PER_SEC);
-	assert_int_equal(plan->reserved.of_evictions, 0);
-	step(NOW + 4 * MINUTE);
+	drain_world_pod(&w, "web-3", "web", "b", 1500);
+	drain_world_step(&w, NOW + 2 * NS_PER_SEC);
+	assert_int_equal(w.plan->reserved.of_evictions, 0);
+	drain_world_step(&w, NOW + 4 * MINUTE);
 	assert_int_equal(count_of("evictions"), 0);
 }
 
@@ -494,51 +394,51 @@ static bool at_once(void *unused)
 static void a_node_that_was_not_reached_keeps_its_timer(void **unused)
 {
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	step(NOW);
-	assert_verdict("b", "unneeded");
-	out_of_time = at_once;
-	config.rules.simulation_min_nodes = 1;
-	step(NOW + MINUTE);
-	assert_verdict("a", "unneeded");
-	assert_verdict("b", "notExamined");
-	assert_false(plan->complete);
-	assert_true(node("b")->since_ns == NOW);
-	config.rules.variant = DRAIN_UPSTREAM;
-	step(NOW + 2 * MINUTE);
-	assert_true(node("b")->since_ns == 0);
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "b", "unneeded");
+	w.input.out_of_time = at_once;
+	w.config.rules.simulation_min_nodes = 1;
+	drain_world_step(&w, NOW + MINUTE);
+	drain_world_verdict(&w, "a", "unneeded");
+	drain_world_verdict(&w, "b", "notExamined");
+	assert_false(w.plan->complete);
+	assert_true(drain_world_get(&w, "b")->since_ns == NOW);
+	w.config.rules.variant = DRAIN_UPSTREAM;
+	drain_world_step(&w, NOW + 2 * MINUTE);
+	assert_true(drain_world_get(&w, "b")->since_ns == 0);
 }
 
 static void more_could_go_than_may(void **unused)
 {
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_node("c", "", "");
-	config.assume_unneeded_ns = 11 * MINUTE;
-	config.rules.max_parallelism = 1;
-	step(NOW);
-	assert_true(plan->throttle.throttled);
-	assert_int_equal(plan->throttle.held, 2);
-	assert_reason("b", 0, "ScaleDownThrottled",
-		      "1 of 1 nodes are on their way, 0 of 10 of them drained");
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_node(&w, "c");
+	w.config.assume_unneeded_ns = 11 * MINUTE;
+	w.config.rules.max_parallelism = 1;
+	drain_world_step(&w, NOW);
+	assert_true(w.plan->throttle.throttled);
+	assert_int_equal(w.plan->throttle.held, 2);
+	drain_world_reason(&w, "b", 0, "ScaleDownThrottled",
+			   "1 of 1 nodes are on their way, 0 of 10 of them drained");
 	assert_non_null(
-		strstr(plan->narration,
+		strstr(w.plan->narration,
 		       "ScaleDownThrottled: 1 of 1 nodes, 0 of 10 drains; 2 more could go.\n"));
 	/* Drains are at their limit, and an empty node could go: that is not throttled. */
-	config.rules.max_parallelism = 10;
-	config.rules.max_drain_parallelism = 1;
-	put_pod("web-0", "web", "a", 500);
-	put_pod("db-0", "db", "b", 500);
-	put_pod("db-1", "db", "c", 3000);
-	put_owner("web", 1);
-	put_owner("db", 2);
-	step(NOW);
-	assert_int_equal(plan->throttle.held, 1);
-	assert_false(plan->throttle.throttled);
-	assert_reason("b", 0, "ParallelismLimitReached",
-		      "1 of 10 nodes are on their way, 1 of 1 of them drained");
+	w.config.rules.max_parallelism = 10;
+	w.config.rules.max_drain_parallelism = 1;
+	drain_world_pod(&w, "web-0", "web", "a", 500);
+	drain_world_pod(&w, "db-0", "db", "b", 500);
+	drain_world_pod(&w, "db-1", "db", "c", 3000);
+	drain_world_owner(&w, "web", 1);
+	drain_world_owner(&w, "db", 2);
+	drain_world_step(&w, NOW);
+	assert_int_equal(w.plan->throttle.held, 1);
+	assert_false(w.plan->throttle.throttled);
+	drain_world_reason(&w, "b", 0, "ParallelismLimitReached",
+			   "1 of 10 nodes are on their way, 1 of 1 of them drained");
 }
 
 /* Both variants tell why a node stays; upstream does not look again for a while. */
@@ -547,33 +447,33 @@ static void upstream_remembers_what_kept_a_node(void **unused)
 	static const enum drain_variant variants[] = {DRAIN_CORRECTED, DRAIN_UPSTREAM};
 
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_node("c", "", "");
-	put_owner("web", 2);
-	put_budget("web", 0);
-	put_pod("web-1", "web", "a", 100);
-	put_pod("web-2", "web", "c", 3000);
-	place_fixture_put(&f, OBJECT_POD,
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_node(&w, "c");
+	drain_world_owner(&w, "web", 2);
+	drain_world_budget(&w, "web", 0);
+	drain_world_pod(&w, "web-1", "web", "a", 100);
+	drain_world_pod(&w, "web-2", "web", "c", 3000);
+	place_fixture_put(&w.cluster, OBJECT_POD,
 			  "{'metadata':{'namespace':'default','name':'naked','uid':'naked'},"
 			  "'spec':{'nodeName':'b','containers':[]},'status':{'phase':'Running'}}");
 	for (size_t i = 0; i < 2; i++) {
 		bool again = variants[i] == DRAIN_UPSTREAM;
 
-		config.rules.variant = variants[i];
-		drain_state_free(state);
-		state = drain_state_new();
-		step(NOW);
+		w.config.rules.variant = variants[i];
+		drain_state_free(w.state);
+		w.state = drain_state_new();
+		drain_world_step(&w, NOW);
 		assert_reason_code("a", "NotEnoughPdb");
 		assert_reason_code("b", "NotReplicated");
 		/* Its budget allows it now, and nothing was freed. */
-		put_budget("web", 1);
-		step(NOW + MINUTE);
+		drain_world_budget(&w, "web", 1);
+		drain_world_step(&w, NOW + MINUTE);
 		if (again)
 			assert_reason_code("a", "RecentlyUnremovable");
 		else
-			assert_verdict("a", "unneeded");
-		put_budget("web", 0);
+			drain_world_verdict(&w, "a", "unneeded");
+		drain_world_budget(&w, "web", 0);
 	}
 }
 
@@ -582,14 +482,14 @@ static void a_schedule_closes_the_door(void **unused)
 	const struct drain_window window = {.nodes = "0", .duration_sec = -1};
 
 	(void)unused;
-	put_node("a", "", "");
-	config.assume_unneeded_ns = 11 * MINUTE;
-	config.windows = &window;
-	config.window_count = 1;
-	step(NOW);
-	assert_int_equal(plan->wave.node_count, 0);
-	assert_reason("a", 0, "DisruptionBudgetReached",
-		      "budget 1 (nodes: 0) allows 0 nodes away at once, and 0 are");
+	drain_world_node(&w, "a");
+	w.config.assume_unneeded_ns = 11 * MINUTE;
+	w.config.windows = &window;
+	w.config.window_count = 1;
+	drain_world_step(&w, NOW);
+	assert_int_equal(w.plan->wave.node_count, 0);
+	drain_world_reason(&w, "a", 0, "DisruptionBudgetReached",
+			   "budget 1 (nodes: 0) allows 0 nodes away at once, and 0 are");
 }
 
 static void extra_capacity_holds_a_node(void **unused)
@@ -597,23 +497,24 @@ static void extra_capacity_holds_a_node(void **unused)
 	struct kube_pod *pod = place_fixture_record("slack-1", "", "", "");
 
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "'unschedulable':true");
-	slack[0] = (struct drain_placeholder){pod, "a", "web"};
-	slack_count = 1;
-	config.assume_unneeded_ns = 11 * MINUTE;
-	step(NOW);
-	assert_reason("a", 0, "SlackWouldDrop",
-		      "1 placeholder of class web would fit nowhere: 100 millicores and 128 MiB of "
-		      "extra capacity would be missing");
-	put_node("b", "", "");
-	put_pod("db-1", "db", "b", 2400);
-	put_owner("db", 1);
-	step(NOW + 6 * MINUTE);
+	drain_world_node(&w, "a");
+	drain_world_node_with(&w, "b", "", "", "'unschedulable':true");
+	w.input.slack = &(struct drain_placeholder){pod, "a", "web"};
+	w.input.slack_count = 1;
+	w.config.assume_unneeded_ns = 11 * MINUTE;
+	drain_world_step(&w, NOW);
+	drain_world_reason(
+		&w, "a", 0, "SlackWouldDrop",
+		"1 placeholder of class web would fit nowhere: 100 millicores and 128 MiB of "
+		"extra capacity would be missing");
+	drain_world_node(&w, "b");
+	drain_world_pod(&w, "db-1", "db", "b", 2400);
+	drain_world_owner(&w, "db", 1);
+	drain_world_step(&w, NOW + 6 * MINUTE);
 	/* It moves, and costs no drain. */
-	assert_verdict("a", "drain");
-	assert_int_equal(plan->wave.empty_count, 1);
-	assert_int_equal(plan->throttle.drains_used, 0);
+	drain_world_verdict(&w, "a", "drain");
+	assert_int_equal(w.plan->wave.empty_count, 1);
+	assert_int_equal(w.plan->throttle.drains_used, 0);
 	object_drop(&pod->object);
 }
 
@@ -625,9 +526,9 @@ static void an_old_state_says_nothing(void **unused)
 	struct buf text = BUF_INIT;
 
 	(void)unused;
-	put_node("a", "", "");
-	step(NOW);
-	drain_state_write(state, NOW, &text);
+	drain_world_node(&w, "a");
+	drain_world_step(&w, NOW);
+	drain_state_write(w.state, NOW, &text);
 	assert_int_equal(drain_state_read(other, text.data, text.len, MINUTE, NOW + MINUTE, NULL),
 			 0);
 	assert_true(since_ns(other, "a") == NOW);
@@ -654,22 +555,22 @@ static void history_tells_what_was_decided(void **unused)
 	size_t count;
 
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_owner("web", 2);
-	put_pod("web-1", "web", "a", 100);
-	put_pod("web-2", "web", "b", 2100);
-	step(NOW);
-	assert_int_equal(plan->record_count, 1);
-	step(NOW + MINUTE); /* it says the same */
-	assert_int_equal(plan->record_count, 0);
-	step(NOW + 11 * MINUTE);
-	assert_int_equal(plan->record_count, 2);
-	step(NOW + 12 * MINUTE);
-	assert_int_equal(plan->record_count, 0);
-	put_node("a", ",'annotations':{'karpenter.sh/do-not-disrupt':'true'}", "");
-	step(NOW + 13 * MINUTE);
-	of = drain_state_history(state, &count);
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_owner(&w, "web", 2);
+	drain_world_pod(&w, "web-1", "web", "a", 100);
+	drain_world_pod(&w, "web-2", "web", "b", 2100);
+	drain_world_step(&w, NOW);
+	assert_int_equal(w.plan->record_count, 1);
+	drain_world_step(&w, NOW + MINUTE); /* it says the same */
+	assert_int_equal(w.plan->record_count, 0);
+	drain_world_step(&w, NOW + 11 * MINUTE);
+	assert_int_equal(w.plan->record_count, 2);
+	drain_world_step(&w, NOW + 12 * MINUTE);
+	assert_int_equal(w.plan->record_count, 0);
+	drain_world_node_with(&w, "a", "", "'karpenter.sh/do-not-disrupt':'true'", "");
+	drain_world_step(&w, NOW + 13 * MINUTE);
+	of = drain_state_history(w.state, &count);
 	assert_int_equal(count, 5);
 	assert_record(&of[0], NOW, "unneeded", "a", "NotUnneededLongEnough",
 		      "it has been unneeded for 0 s, and must be for more than 600 s");
@@ -682,20 +583,20 @@ static void history_tells_what_was_decided(void **unused)
 	assert_true(of[0].verdict && of[1].verdict && of[3].verdict);
 	assert_false(of[2].verdict || of[4].verdict);
 	/* The reason alone changes, and then the node is gone with its pod. */
-	put_pod("web-1", "web", "a", 3000);
-	put_node("a", "", "");
-	step(NOW + 14 * MINUTE);
-	assert_int_equal(plan->record_count, 1);
-	assert_record(&plan->records[0], NOW + 14 * MINUTE, "needed", "a", "NotUnderutilized",
+	drain_world_pod(&w, "web-1", "web", "a", 3000);
+	drain_world_node(&w, "a");
+	drain_world_step(&w, NOW + 14 * MINUTE);
+	assert_int_equal(w.plan->record_count, 1);
+	assert_record(&w.plan->records[0], NOW + 14 * MINUTE, "needed", "a", "NotUnderutilized",
 		      "pods request 75.0% of its allocatable cpu, more than 50.0%");
-	assert_false(plan->records[0].verdict);
-	place_fixture_remove(&f, OBJECT_POD, "default", "web-1");
-	place_fixture_remove(&f, OBJECT_NODE, "", "a");
-	step(NOW + 15 * MINUTE);
-	assert_int_equal(plan->record_count, 2);
-	assert_record(&plan->records[0], NOW + 15 * MINUTE, "evicted", "a", "NoReason",
+	assert_false(w.plan->records[0].verdict);
+	place_fixture_remove(&w.cluster, OBJECT_POD, "default", "web-1");
+	place_fixture_remove(&w.cluster, OBJECT_NODE, "", "a");
+	drain_world_step(&w, NOW + 15 * MINUTE);
+	assert_int_equal(w.plan->record_count, 2);
+	assert_record(&w.plan->records[0], NOW + 15 * MINUTE, "evicted", "a", "NoReason",
 		      "pod default/web-1 left it");
-	assert_record(&plan->records[1], NOW + 15 * MINUTE, "gone", "a", "NoReason",
+	assert_record(&w.plan->records[1], NOW + 15 * MINUTE, "gone", "a", "NoReason",
 		      "the node is gone");
 }
 
@@ -707,19 +608,20 @@ static void history_goes_on_after_a_restart(void **unused)
 	size_t count;
 
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	config.assume_unneeded_ns = 11 * MINUTE;
-	step(NOW);
-	assert_true(plan->record_count > 0);
-	drain_state_write(state, NOW, &text);
-	drain_state_free(state);
-	state = drain_state_new();
-	assert_int_equal(
-		drain_state_read(state, text.data, text.len, 10 * MINUTE, NOW + MINUTE, &error), 0);
-	step(NOW + MINUTE);
-	assert_int_equal(plan->record_count, 0);
-	drain_state_history(state, &count);
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	w.config.assume_unneeded_ns = 11 * MINUTE;
+	drain_world_step(&w, NOW);
+	assert_true(w.plan->record_count > 0);
+	drain_state_write(w.state, NOW, &text);
+	drain_state_free(w.state);
+	w.state = drain_state_new();
+	assert_int_equal(drain_state_read(w.state, text.data, text.len, 10 * MINUTE, NOW + MINUTE,
+					  &error),
+			 0);
+	drain_world_step(&w, NOW + MINUTE);
+	assert_int_equal(w.plan->record_count, 0);
+	drain_state_history(w.state, &count);
 	assert_true(count > 0);
 	buf_fini(&text);
 }

@@ -14,100 +14,18 @@
 
 #include <cmocka.h>
 
-#include "aggregator/policy/drain/drain.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
-#include "tests/place_fixture.h"
+#include "tests/drain_world.h"
 #include "tests/view_fixture.h"
 
 #define NOW    VIEW_FIXTURE_NOW_NS
 #define MINUTE (60 * NS_PER_SEC)
 
-static struct place_fixture f;
-static struct drain_state *state;
-static struct drain_config config;
-static struct drain_plan *plan;
+static struct drain_world w;
 static int calls_in_time; /* how often time is not up yet; -1: it never is */
 
-static int setup(void **unused)
-{
-	(void)unused;
-	place_fixture_init(&f);
-	state = drain_state_new();
-	drain_config_default(&config);
-	config.assume_unneeded_ns = 30 * MINUTE;
-	plan = NULL;
-	calls_in_time = -1;
-	return 0;
-}
-
-static int teardown(void **unused)
-{
-	(void)unused;
-	drain_plan_free(plan);
-	drain_state_free(state);
-	place_fixture_fini(&f);
-	return 0;
-}
-
 /* --- the cluster */
-
-static void put_node(const char *name, const char *pool, const char *annotations)
-{
-	char *json = mem_printf(
-		"{'metadata':{'name':'%s','labels':{'kubernetes.io/hostname':'%s','pool':'%s'},"
-		"'annotations':{%s}},'status':{'allocatable':{'cpu':'4','memory':'8Gi','pods':'110'"
-		"},'conditions':[{'type':'Ready','status':'True'}]}}",
-		name, name, pool, annotations);
-
-	place_fixture_put(&f, OBJECT_NODE, json);
-	free(json);
-}
-
-static void put_owner(const char *name, int replicas)
-{
-	char *json = mem_printf("{'metadata':{'namespace':'default','name':'%s','uid':'rs-%s'},"
-				"'spec':{'replicas':%d},'status':{'replicas':%d}}",
-				name, name, replicas, replicas);
-
-	place_fixture_put(&f, OBJECT_REPLICA_SET, json);
-	free(json);
-}
-
-/* more: members of its spec. */
-static void put_pod_with(const char *name, const char *owner, const char *node, int cpu_milli,
-			 bool ready, const char *more)
-{
-	char *json = mem_printf(
-		"{'metadata':{'namespace':'default','name':'%s','uid':'uid-%s','labels':{'app':'%s'"
-		"},'ownerReferences':[{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'%s',"
-		"'uid':'rs-%s','controller':true}]},'spec':{'nodeName':'%s','containers':[{"
-		"'name':'c','resources':{'requests':{'cpu':'%dm','memory':'128Mi'}}}]%s},"
-		"'status':{'phase':'Running','conditions':[{'type':'Ready','status':'%s'}]}}",
-		name, name, owner, owner, owner, node, cpu_milli, more, ready ? "True" : "False");
-
-	place_fixture_put(&f, OBJECT_POD, json);
-	free(json);
-}
-
-static void put_pod(const char *name, const char *owner, const char *node, int cpu_milli,
-		    bool ready)
-{
-	put_pod_with(name, owner, node, cpu_milli, ready, "");
-}
-
-/* Pods that are not ready may always leave. */
-static void put_budget(const char *app, int allowed)
-{
-	char *json =
-		mem_printf("{'metadata':{'namespace':'default','name':'%s'},'spec':{'selector':"
-			   "{'matchLabels':{'app':'%s'}},'unhealthyPodEvictionPolicy':'AlwaysAllow'"
-			   "},'status':{'disruptionsAllowed':%d}}",
-			   app, app, allowed);
-
-	place_fixture_put(&f, OBJECT_POD_DISRUPTION_BUDGET, json);
-	free(json);
-}
 
 static bool is_late(void *unused)
 {
@@ -136,52 +54,30 @@ static bool slack_holds(const struct slack_result *result, struct place *p, cons
 	       (!slack_keeps || strcmp(place_node_name(p, gone[count - 1]), slack_keeps) != 0);
 }
 
-static void step(int64_t now_ns)
+static int setup(void **unused)
 {
-	struct view *v = place_fixture_view(&f, NULL, 0);
-	struct place_options o;
-
-	place_options_default(&o);
-	o.now_ns = now_ns;
-	place_free(f.place);
-	f.place = place_new(v, &o);
-	drain_plan_free(plan);
-	plan = drain_step(state,
-			  &(struct drain_input){.place = f.place,
-						.view = v,
-						.now_ns = now_ns,
-						.slack_holds = slack_holds,
-						.out_of_time = is_late},
-			  &config);
-	view_drop(v);
+	(void)unused;
+	drain_world_init(&w);
+	w.config.assume_unneeded_ns = 30 * MINUTE;
+	calls_in_time = -1;
+	w.input.slack_holds = slack_holds;
+	w.input.out_of_time = is_late;
+	return 0;
 }
 
-static const struct drain_plan_node *node(const char *name)
+static int teardown(void **unused)
 {
-	const struct drain_plan_node *n = drain_plan_find(plan, name);
-
-	assert_non_null(n);
-	return n;
-}
-
-static void assert_verdict(const char *name, const char *verdict)
-{
-	assert_string_equal(drain_verdict_name(node(name)->verdict), verdict);
-}
-
-static void assert_reason(const char *name, const char *code, const char *text)
-{
-	assert_true(node(name)->reason_count > 0);
-	assert_string_equal(drain_reason_name(node(name)->reasons[0].code), code);
-	assert_string_equal(node(name)->reasons[0].text, text);
+	(void)unused;
+	drain_world_fini(&w);
+	return 0;
 }
 
 static size_t count_verdict(enum drain_verdict v)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < plan->node_count; i++)
-		count += plan->nodes[i].verdict == v;
+	for (size_t i = 0; i < w.plan->node_count; i++)
+		count += w.plan->nodes[i].verdict == v;
 	return count;
 }
 
@@ -190,28 +86,28 @@ static size_t count_verdict(enum drain_verdict v)
 /* "a" and "b" could go, each with a pod of "web"; "full" holds the others. */
 static void put_three(int allowed, bool ready)
 {
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_node("full", "", "");
-	put_owner("web", 8);
-	put_owner("db", 1);
-	put_pod("db-1", "db", "full", 2400, true);
-	put_pod("web-1", "web", "a", 100, ready);
-	put_pod("web-2", "web", "b", 100, ready);
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_node(&w, "full");
+	drain_world_owner(&w, "web", 8);
+	drain_world_owner(&w, "db", 1);
+	drain_world_pod(&w, "db-1", "db", "full", 2400);
+	drain_world_pod_with(&w, "web-1", "web", "a", 100, ready, "");
+	drain_world_pod_with(&w, "web-2", "web", "b", 100, ready, "");
 	for (int i = 3; i <= 8; i++) {
 		char name[16];
 
 		snprintf(name, sizeof(name), "web-%d", i);
-		put_pod(name, "web", "full", 10, true);
+		drain_world_pod(&w, name, "web", "full", 10);
 	}
-	put_budget("web", allowed);
+	drain_world_budget(&w, "web", allowed);
 }
 
 static void assert_cost(size_t pods, int64_t allowed, int64_t left, bool one_after_the_other)
 {
-	const struct drain_cost *c = plan->wave.costs;
+	const struct drain_cost *c = w.plan->wave.costs;
 
-	assert_true(plan->wave.cost_count > 0);
+	assert_true(w.plan->wave.cost_count > 0);
 	assert_non_null(c->budget);
 	assert_int_equal(c->pods, pods);
 	assert_int_equal(c->allowed, allowed);
@@ -223,22 +119,22 @@ static void a_budget_tells_before_and_after(void **unused)
 {
 	(void)unused;
 	put_three(3, true);
-	step(NOW);
+	drain_world_step(&w, NOW);
 	assert_int_equal(count_verdict(DRAIN_SELECTED), 2);
 	assert_cost(2, 3, 1, false);
-	assert_non_null(strstr(plan->narration, "PodDisruptionBudget default/web: 2 leave, 3 may "
-						"at once, and 1 more then.\n"));
+	assert_non_null(strstr(w.plan->narration, "PodDisruptionBudget default/web: 2 leave, 3 may "
+						  "at once, and 1 more then.\n"));
 }
 
 /* Candidates have used up the budget before there is a wave, which must tell of it as it was. */
 static void upstream_tells_it_as_well(void **unused)
 {
 	(void)unused;
-	drain_config_upstream(&config);
-	config.assume_unneeded_ns = 30 * MINUTE;
-	config.rules.max_drain_parallelism = 10;
+	drain_config_upstream(&w.config);
+	w.config.assume_unneeded_ns = 30 * MINUTE;
+	w.config.rules.max_drain_parallelism = 10;
 	put_three(2, true);
-	step(NOW);
+	drain_world_step(&w, NOW);
 	assert_int_equal(count_verdict(DRAIN_SELECTED), 2);
 	assert_cost(2, 2, 0, false);
 }
@@ -248,8 +144,8 @@ static void pods_that_are_not_ready_cost_nothing(void **unused)
 {
 	(void)unused;
 	put_three(1, false);
-	config.rules.owner_share = 1;
-	step(NOW);
+	w.config.rules.owner_share = 1;
+	drain_world_step(&w, NOW);
 	assert_int_equal(count_verdict(DRAIN_SELECTED), 2);
 	assert_cost(2, 1, 1, false);
 }
@@ -261,11 +157,11 @@ static void an_owner_allows_no_less_than_none(void **unused)
 
 	(void)unused;
 	put_three(1, false);
-	put_pod("web-3", "web", "full", 10, false);
-	config.rules.owner_share = 0.1;
-	step(NOW);
+	drain_world_pod_with(&w, "web-3", "web", "full", 10, false, "");
+	w.config.rules.owner_share = 0.1;
+	drain_world_step(&w, NOW);
 	assert_int_equal(count_verdict(DRAIN_SELECTED), 2);
-	c = &plan->wave.costs[1];
+	c = &w.plan->wave.costs[1];
 	assert_string_equal(c->name, "web");
 	assert_int_equal(c->pods, 2);
 	assert_true(c->limited);
@@ -278,11 +174,11 @@ static void a_node_may_ask_for_more_than_is_allowed(void **unused)
 {
 	(void)unused;
 	put_three(1, true);
-	put_pod("web-9", "web", "a", 100, true);
-	place_fixture_remove(&f, OBJECT_POD, "default", "web-2");
-	config.rules.owner_share = 1;
-	step(NOW);
-	assert_verdict("a", "drain");
+	drain_world_pod(&w, "web-9", "web", "a", 100);
+	place_fixture_remove(&w.cluster, OBJECT_POD, "default", "web-2");
+	w.config.rules.owner_share = 1;
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "a", "drain");
 	assert_cost(2, 1, 0, true);
 }
 
@@ -291,15 +187,15 @@ static void a_node_that_waits_for_a_budget_goes_alone(void **unused)
 {
 	(void)unused;
 	put_three(2, true);
-	put_pod("web-9", "web", "b", 100, true);
-	config.rules.owner_share = 1;
-	step(NOW);
-	assert_verdict("a", "drain");
-	assert_reason("b", "NotEnoughPdb",
-		      "pod default/web-9 waits for PodDisruptionBudget web: 1 more may leave "
-		      "beside this wave");
-	put_budget("web", 3);
-	step(NOW + MINUTE);
+	drain_world_pod(&w, "web-9", "web", "b", 100);
+	w.config.rules.owner_share = 1;
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "a", "drain");
+	drain_world_reason(&w, "b", 0, "NotEnoughPdb",
+			   "pod default/web-9 waits for PodDisruptionBudget web: 1 more may leave "
+			   "beside this wave");
+	drain_world_budget(&w, "web", 3);
+	drain_world_step(&w, NOW + MINUTE);
 	assert_int_equal(count_verdict(DRAIN_SELECTED), 2);
 }
 
@@ -307,19 +203,19 @@ static void a_node_that_waits_for_a_budget_goes_alone(void **unused)
 
 static void put_many(int count)
 {
-	put_owner("web", 4 * count);
+	drain_world_owner(&w, "web", 4 * count);
 	for (int i = 0; i < count; i++) {
 		char name[16], pod[16];
 
 		snprintf(name, sizeof(name), "n%02d", i);
 		snprintf(pod, sizeof(pod), "web-%d", i);
-		put_node(name, "", "");
-		put_pod(pod, "web", name, 100, true);
+		drain_world_node(&w, name);
+		drain_world_pod(&w, pod, "web", name, 100);
 	}
-	put_node("full", "", "");
-	put_owner("db", 1);
-	put_pod("db-1", "db", "full", 2100, true);
-	config.rules.owner_share = 1;
+	drain_world_node(&w, "full");
+	drain_world_owner(&w, "db", 1);
+	drain_world_pod(&w, "db-1", "db", "full", 2100);
+	w.config.rules.owner_share = 1;
 }
 
 /* Eight could go, and when three of them are in the wave there is no time for more. */
@@ -327,19 +223,20 @@ static void a_wave_ends_when_time_is_up(void **unused)
 {
 	(void)unused;
 	put_many(8);
-	config.rules.simulation_min_nodes = 1;
-	step(NOW);
+	w.config.rules.simulation_min_nodes = 1;
+	drain_world_step(&w, NOW);
 	assert_int_equal(count_verdict(DRAIN_SELECTED), 8);
-	drain_plan_free(plan);
-	plan = NULL;
+	drain_plan_free(w.plan);
+	w.plan = NULL;
 	/* Seven times while candidates are asked, and twice for the wave; the third is too late. */
 	calls_in_time = 7 + 2 + 1;
-	step(NOW + MINUTE);
-	assert_true(plan->complete);
+	drain_world_step(&w, NOW + MINUTE);
+	assert_true(w.plan->complete);
 	assert_int_equal(count_verdict(DRAIN_SELECTED), 3);
 	assert_int_equal(count_verdict(DRAIN_UNNEEDED), 5);
-	assert_reason("n07", "NotExamined", "time was up before it was tried beside the wave");
-	assert_true(node("n07")->since_ns == NOW - 30 * MINUTE);
+	drain_world_reason(&w, "n07", 0, "NotExamined",
+			   "time was up before it was tried beside the wave");
+	assert_true(drain_world_get(&w, "n07")->since_ns == NOW - 30 * MINUTE);
 }
 
 /* However little time there is, some are tried, and so the cluster gets smaller. */
@@ -347,11 +244,11 @@ static void some_are_tried_in_any_case(void **unused)
 {
 	(void)unused;
 	put_many(8);
-	config.rules.simulation_min_nodes = 4;
+	w.config.rules.simulation_min_nodes = 4;
 	calls_in_time = 0;
-	step(NOW);
-	assert_false(plan->complete);
-	assert_int_equal(plan->examined, 4);
+	drain_world_step(&w, NOW);
+	assert_false(w.plan->complete);
+	assert_int_equal(w.plan->examined, 4);
 	assert_int_equal(count_verdict(DRAIN_SELECTED), 4);
 }
 
@@ -362,26 +259,26 @@ static void half_an_atomic_group_does_not_go_for_want_of_time(void **unused)
 
 	(void)unused;
 	put_many(0);
-	put_node("full", "", "");
+	drain_world_node(&w, "full");
 	for (int i = 0; i < 4; i++) {
 		char name[16], pod[16];
 
 		snprintf(name, sizeof(name), "n%02d", i);
 		snprintf(pod, sizeof(pod), "web-%d", i);
-		put_node(name, "n", "");
-		put_pod(pod, "web", name, 100, true);
+		drain_world_node_with(&w, name, "'pool':'n'", "", "");
+		drain_world_pod(&w, pod, "web", name, 100);
 	}
-	put_owner("web", 4);
-	config.groups = groups;
-	config.group_count = 1;
-	config.group_labels = labels;
-	config.group_label_count = 1;
-	config.rules.simulation_min_nodes = 1;
+	drain_world_owner(&w, "web", 4);
+	w.config.groups = groups;
+	w.config.group_count = 1;
+	w.config.group_labels = labels;
+	w.config.group_label_count = 1;
+	w.config.rules.simulation_min_nodes = 1;
 	calls_in_time = 3 + 1 + 1;
-	step(NOW);
+	drain_world_step(&w, NOW);
 	assert_int_equal(count_verdict(DRAIN_SELECTED), 0);
 	calls_in_time = -1;
-	step(NOW + MINUTE);
+	drain_world_step(&w, NOW + MINUTE);
 	assert_int_equal(count_verdict(DRAIN_SELECTED), 4);
 }
 
@@ -391,17 +288,18 @@ static void half_an_atomic_group_does_not_go_for_want_of_time(void **unused)
 static void a_destination_is_not_drained(void **unused)
 {
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_owner("web", 2);
-	put_pod("web-1", "web", "a", 100, true);
-	put_pod("web-2", "web", "b", 200, true);
-	config.rules.owner_share = 1;
-	step(NOW);
-	assert_verdict("a", "drain");
-	assert_verdict("b", "kept");
-	assert_reason("b", "DestinationInWave", "1 pod of nodes that could go would come here");
-	assert_string_equal(node("a")->moves[0].to, "b");
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_owner(&w, "web", 2);
+	drain_world_pod(&w, "web-1", "web", "a", 100);
+	drain_world_pod(&w, "web-2", "web", "b", 200);
+	w.config.rules.owner_share = 1;
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "a", "drain");
+	drain_world_verdict(&w, "b", "kept");
+	drain_world_reason(&w, "b", 0, "DestinationInWave",
+			   "1 pod of nodes that could go would come here");
+	assert_string_equal(drain_world_get(&w, "a")->moves[0].to, "b");
 }
 
 /* --- groups that go as a whole */
@@ -412,32 +310,32 @@ static const char *const pools[] = {"pool"};
 /* Three nodes of a pool that goes as a whole, and one that holds what they have. */
 static void put_pool(void)
 {
-	config.groups = batch;
-	config.group_count = 1;
-	config.group_labels = pools;
-	config.group_label_count = 1;
-	config.rules.owner_share = 1;
-	put_node("b1", "batch", "");
-	put_node("b2", "batch", "");
-	put_node("b3", "batch", "");
-	put_node("rest", "", "");
-	put_owner("web", 4);
-	put_pod("web-1", "web", "b1", 100, true);
-	put_pod("web-2", "web", "b2", 100, true);
-	put_pod("web-3", "web", "rest", 2100, true);
+	w.config.groups = batch;
+	w.config.group_count = 1;
+	w.config.group_labels = pools;
+	w.config.group_label_count = 1;
+	w.config.rules.owner_share = 1;
+	drain_world_node_with(&w, "b1", "'pool':'batch'", "", "");
+	drain_world_node_with(&w, "b2", "'pool':'batch'", "", "");
+	drain_world_node_with(&w, "b3", "'pool':'batch'", "", "");
+	drain_world_node(&w, "rest");
+	drain_world_owner(&w, "web", 4);
+	drain_world_pod(&w, "web-1", "web", "b1", 100);
+	drain_world_pod(&w, "web-2", "web", "b2", 100);
+	drain_world_pod(&w, "web-3", "web", "rest", 2100);
 }
 
 static void a_group_goes_as_a_whole(void **unused)
 {
 	(void)unused;
 	put_pool();
-	step(NOW);
-	assert_verdict("b1", "drain");
-	assert_verdict("b2", "drain");
-	assert_verdict("b3", "drain");
-	assert_int_equal(plan->wave.empty_count, 1);
-	assert_string_equal(node("b1")->moves[0].to, "rest");
-	assert_string_equal(node("b1")->group, "batch");
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "b1", "drain");
+	drain_world_verdict(&w, "b2", "drain");
+	drain_world_verdict(&w, "b3", "drain");
+	assert_int_equal(w.plan->wave.empty_count, 1);
+	assert_string_equal(drain_world_get(&w, "b1")->moves[0].to, "rest");
+	assert_string_equal(drain_world_get(&w, "b1")->group, "batch");
 }
 
 /* Upstream looks for two nodes: all of the group are asked, and of single nodes the third is not. */
@@ -445,14 +343,14 @@ static void atomic_groups_do_not_count_to_the_limit(void **unused)
 {
 	(void)unused;
 	for (int atomic = 0; atomic < 2; atomic++) {
-		drain_config_upstream(&config);
-		config.rules.max_parallelism = 1;
+		drain_config_upstream(&w.config);
+		w.config.rules.max_parallelism = 1;
 		put_pool();
 		if (!atomic)
-			config.group_count = 0;
-		step(NOW);
-		assert_int_equal(plan->complete, atomic);
-		assert_int_equal(plan->unneeded, atomic ? 3 : 2);
+			w.config.group_count = 0;
+		drain_world_step(&w, NOW);
+		assert_int_equal(w.plan->complete, atomic);
+		assert_int_equal(w.plan->unneeded, atomic ? 3 : 2);
 		teardown(NULL);
 		setup(NULL);
 	}
@@ -462,23 +360,25 @@ static void a_group_stays_for_one_of_its_nodes(void **unused)
 {
 	(void)unused;
 	put_pool();
-	put_node("b2", "batch", "'cluster-autoscaler.kubernetes.io/scale-down-disabled':'true'");
-	step(NOW);
-	assert_verdict("b2", "needed");
-	assert_reason("b2", "ScaleDownDisabledAnnotation",
-		      "it is annotated cluster-autoscaler.kubernetes.io/scale-down-disabled=true");
-	assert_verdict("b1", "unneeded");
-	assert_reason("b1", "AtomicScaleDownFailed",
-		      "group \"batch\" goes as a whole, and 2 of its 3 nodes could");
-	assert_verdict("b3", "unneeded");
-	assert_reason("b3", "AtomicScaleDownFailed",
-		      "group \"batch\" goes as a whole, and 2 of its 3 nodes could");
-	assert_int_equal(plan->wave.node_count, 0);
+	drain_world_node_with(&w, "b2", "'pool':'batch'",
+			      "'cluster-autoscaler.kubernetes.io/scale-down-disabled':'true'", "");
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "b2", "needed");
+	drain_world_reason(
+		&w, "b2", 0, "ScaleDownDisabledAnnotation",
+		"it is annotated cluster-autoscaler.kubernetes.io/scale-down-disabled=true");
+	drain_world_verdict(&w, "b1", "unneeded");
+	drain_world_reason(&w, "b1", 0, "AtomicScaleDownFailed",
+			   "group \"batch\" goes as a whole, and 2 of its 3 nodes could");
+	drain_world_verdict(&w, "b3", "unneeded");
+	drain_world_reason(&w, "b3", 0, "AtomicScaleDownFailed",
+			   "group \"batch\" goes as a whole, and 2 of its 3 nodes could");
+	assert_int_equal(w.plan->wave.node_count, 0);
 	/* Its timer ran on meanwhile for those that could. */
-	put_node("b2", "batch", "");
-	step(NOW + MINUTE);
+	drain_world_node_with(&w, "b2", "'pool':'batch'", "", "");
+	drain_world_step(&w, NOW + MINUTE);
 	assert_int_equal(count_verdict(DRAIN_SELECTED), 3);
-	assert_true(node("b1")->since_ns == NOW - 30 * MINUTE);
+	assert_true(drain_world_get(&w, "b1")->since_ns == NOW - 30 * MINUTE);
 }
 
 /* One alone would do; all three together exceed the budget. */
@@ -486,25 +386,25 @@ static void a_group_stays_for_a_budget_of_one_of_its_nodes(void **unused)
 {
 	(void)unused;
 	put_pool();
-	put_budget("web", 1);
-	step(NOW);
-	assert_int_equal(plan->wave.node_count, 0);
+	drain_world_budget(&w, "web", 1);
+	drain_world_step(&w, NOW);
+	assert_int_equal(w.plan->wave.node_count, 0);
 	assert_int_equal(count_verdict(DRAIN_UNNEEDED), 3);
-	assert_reason("b2", "NotEnoughPdb",
-		      "pod default/web-2 waits for PodDisruptionBudget web: 0 more may leave "
-		      "beside this wave");
-	assert_reason("b1", "AtomicScaleDownFailed",
-		      "group \"batch\" goes as a whole, and node b2 cannot go now");
-	put_budget("web", 2);
-	step(NOW + MINUTE);
+	drain_world_reason(&w, "b2", 0, "NotEnoughPdb",
+			   "pod default/web-2 waits for PodDisruptionBudget web: 0 more may leave "
+			   "beside this wave");
+	drain_world_reason(&w, "b1", 0, "AtomicScaleDownFailed",
+			   "group \"batch\" goes as a whole, and node b2 cannot go now");
+	drain_world_budget(&w, "web", 2);
+	drain_world_step(&w, NOW + MINUTE);
 	assert_int_equal(count_verdict(DRAIN_SELECTED), 3);
 	/* Without it a single node has what b1 gave back. */
-	put_budget("web", 1);
-	put_node("z", "", "");
-	put_pod("web-4", "web", "z", 100, true);
-	config.rules.max_drain_parallelism = 2;
-	step(NOW + 2 * MINUTE);
-	assert_verdict("z", "drain");
+	drain_world_budget(&w, "web", 1);
+	drain_world_node(&w, "z");
+	drain_world_pod(&w, "web-4", "web", "z", 100);
+	w.config.rules.max_drain_parallelism = 2;
+	drain_world_step(&w, NOW + 2 * MINUTE);
+	drain_world_verdict(&w, "z", "drain");
 }
 
 /* --- what is not known, and what never changes */
@@ -514,45 +414,45 @@ static void hide_pod(const char *name, const char *node)
 	struct model_source source = {.state = SOURCE_SYNCED};
 
 	unreadables_put(&source.unreadable, "default", name, node, "spec.x: must not be negative");
-	model_set_source(f.model, OBJECT_POD, &source);
+	model_set_source(w.cluster.model, OBJECT_POD, &source);
 }
 
 /* Neither may it leave unseen, nor is it known what it leaves for others. */
 static void nodes_with_unreadable_pods_are_left_alone(void **unused)
 {
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_owner("web", 1);
-	put_pod("web-1", "web", "b", 100, true);
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_owner(&w, "web", 1);
+	drain_world_pod(&w, "web-1", "web", "b", 100);
 	hide_pod("odd", "a");
-	step(NOW);
-	assert_verdict("a", "needed");
-	assert_reason("a", "UnexpectedError",
-		      "its pod default/odd cannot be read: spec.x: must not be negative");
-	assert_verdict("b", "needed");
-	assert_reason("b", "NoPlaceToMovePods",
-		      "pod default/web-1 fits on no other node: 1 NodeGone");
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "a", "needed");
+	drain_world_reason(&w, "a", 0, "UnexpectedError",
+			   "its pod default/odd cannot be read: spec.x: must not be negative");
+	drain_world_verdict(&w, "b", "needed");
+	drain_world_reason(&w, "b", 0, "NoPlaceToMovePods",
+			   "pod default/web-1 fits on no other node: 1 NodeGone");
 	hide_pod("odd", "");
-	step(NOW + 10 * MINUTE);
-	assert_verdict("a", "drain");
+	drain_world_step(&w, NOW + 10 * MINUTE);
+	drain_world_verdict(&w, "a", "drain");
 }
 
 /* Who would take pods, and could never go himself, hears the latter. */
 static void what_holds_a_destination_is_told(void **unused)
 {
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_owner("web", 1);
-	put_owner("db", 1);
-	put_budget("db", 0);
-	put_pod("web-1", "web", "a", 100, true);
-	put_pod("db-1", "db", "b", 200, true);
-	step(NOW);
-	assert_verdict("a", "drain");
-	assert_verdict("b", "needed");
-	assert_reason("b", "BlockedByPod", "pod default/db-1 must stay");
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_owner(&w, "web", 1);
+	drain_world_owner(&w, "db", 1);
+	drain_world_budget(&w, "db", 0);
+	drain_world_pod(&w, "web-1", "web", "a", 100);
+	drain_world_pod(&w, "db-1", "db", "b", 200);
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "a", "drain");
+	drain_world_verdict(&w, "b", "needed");
+	drain_world_reason(&w, "b", 0, "BlockedByPod", "pod default/db-1 must stay");
 }
 
 /* Each could go alone. */
@@ -561,14 +461,14 @@ static void extra_capacity_is_judged_as_it_is_after_the_wave(void **unused)
 	(void)unused;
 	put_three(3, true);
 	slack_allows_one = true;
-	step(NOW);
-	assert_verdict("a", "drain");
-	assert_verdict("b", "unneeded");
-	assert_reason("b", "SlackWouldDrop", "units have no place without b");
-	assert_int_equal(plan->wave.pods, 1);
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "a", "drain");
+	drain_world_verdict(&w, "b", "unneeded");
+	drain_world_reason(&w, "b", 0, "SlackWouldDrop", "units have no place without b");
+	assert_int_equal(w.plan->wave.pods, 1);
 	slack_allows_one = false;
-	step(NOW + 1);
-	assert_int_equal(plan->wave.node_count, 2);
+	drain_world_step(&w, NOW + 1);
+	assert_int_equal(w.plan->wave.node_count, 2);
 }
 
 /* One of the two may go, by a budget or by the share of its owner: the second if the first cannot. */
@@ -581,14 +481,14 @@ static void a_node_that_stays_takes_nothing(void **unused)
 
 	for (size_t i = 0; i < 2; i++) {
 		put_three(limits[i].allowed, true);
-		config.rules.owner_share = limits[i].owner_share;
-		step(NOW);
-		assert_verdict("a", "drain");
-		assert_verdict("b", "unneeded");
+		w.config.rules.owner_share = limits[i].owner_share;
+		drain_world_step(&w, NOW);
+		drain_world_verdict(&w, "a", "drain");
+		drain_world_verdict(&w, "b", "unneeded");
 		slack_keeps = "a";
-		step(NOW + 1);
+		drain_world_step(&w, NOW + 1);
 		slack_keeps = NULL;
-		assert_verdict("b", "drain");
+		drain_world_verdict(&w, "b", "drain");
 		teardown(unused);
 		setup(unused);
 	}
@@ -599,16 +499,18 @@ static void slack_keeps_its_room_wherever_pods_go(void **unused)
 {
 	(void)unused;
 	put_three(3, true);
-	put_node("spare", "", "'cluster-autoscaler.kubernetes.io/scale-down-disabled':'true'");
+	drain_world_node_with(&w, "spare", "",
+			      "'cluster-autoscaler.kubernetes.io/scale-down-disabled':'true'", "");
 	slack_wants_spare = true;
-	step(NOW);
+	drain_world_step(&w, NOW);
 	slack_wants_spare = false;
-	assert_true(plan->wave.robust);
-	assert_int_equal(plan->wave.node_count, 1);
-	assert_verdict("b", "unneeded");
-	assert_reason("b", "NotRobust",
-		      "with it the wave would depend on where the kube-scheduler puts pods: units "
-		      "have no place without b");
+	assert_true(w.plan->wave.robust);
+	assert_int_equal(w.plan->wave.node_count, 1);
+	drain_world_verdict(&w, "b", "unneeded");
+	drain_world_reason(
+		&w, "b", 0, "NotRobust",
+		"with it the wave would depend on where the kube-scheduler puts pods: units "
+		"have no place without b");
 }
 
 /* --- where the scheduler puts them */
@@ -620,23 +522,23 @@ static void slack_keeps_its_room_wherever_pods_go(void **unused)
 static void a_wave_that_depends_on_the_scheduler_is_told(void **unused)
 {
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_node("c", "", "");
-	put_owner("web", 8);
-	put_owner("db", 8);
-	put_pod("web-1", "web", "a", 300, true);
-	put_pod("db-1", "db", "a", 1500, true);
-	put_pod("db-2", "db", "b", 2500, true);
-	put_pod("db-3", "db", "c", 3600, true);
-	config.rules.owner_share = 1;
-	config.assume_unneeded_ns = 11 * MINUTE;
-	config.not_robust = true;
-	step(NOW);
-	assert_verdict("a", "drain");
-	assert_false(plan->wave.robust);
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_node(&w, "c");
+	drain_world_owner(&w, "web", 8);
+	drain_world_owner(&w, "db", 8);
+	drain_world_pod(&w, "web-1", "web", "a", 300);
+	drain_world_pod(&w, "db-1", "db", "a", 1500);
+	drain_world_pod(&w, "db-2", "db", "b", 2500);
+	drain_world_pod(&w, "db-3", "db", "c", 3600);
+	w.config.rules.owner_share = 1;
+	w.config.assume_unneeded_ns = 11 * MINUTE;
+	w.config.not_robust = true;
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "a", "drain");
+	assert_false(w.plan->wave.robust);
 	assert_non_null(
-		strstr(plan->narration,
+		strstr(w.plan->narration,
 		       "It depends on where the scheduler puts pods: pod default/db-1 would "
 		       "have no place, were others placed elsewhere.\n"));
 }
@@ -648,26 +550,26 @@ static void a_wave_that_depends_on_the_scheduler_is_told(void **unused)
 static void a_wave_that_depends_on_the_scheduler_does_not_go(void **unused)
 {
 	a_wave_that_depends_on_the_scheduler_is_told(unused);
-	config.not_robust = false;
-	step(NOW + MINUTE);
-	assert_verdict("a", "unneeded");
-	assert_reason("a", "NotRobust", DEPENDS);
-	assert_int_equal(plan->wave.node_count, 0);
+	w.config.not_robust = false;
+	drain_world_step(&w, NOW + MINUTE);
+	drain_world_verdict(&w, "a", "unneeded");
+	drain_world_reason(&w, "a", 0, "NotRobust", DEPENDS);
+	assert_int_equal(w.plan->wave.node_count, 0);
 }
 
 /* Of two the one goes that fits anywhere, though no other wave is tried. */
 static void a_wave_is_cut_to_what_is_robust(void **unused)
 {
 	a_wave_that_depends_on_the_scheduler_is_told(unused);
-	put_node("d", "", "");
-	put_pod("web-2", "web", "d", 50, true);
-	config.not_robust = false;
-	config.robust_tries = 0;
-	step(NOW + MINUTE);
-	assert_verdict("a", "unneeded");
-	assert_reason("a", "NotRobust", DEPENDS);
-	assert_verdict("d", "drain");
-	assert_true(plan->wave.robust);
+	drain_world_node(&w, "d");
+	drain_world_pod(&w, "web-2", "web", "d", 50);
+	w.config.not_robust = false;
+	w.config.robust_tries = 0;
+	drain_world_step(&w, NOW + MINUTE);
+	drain_world_verdict(&w, "a", "unneeded");
+	drain_world_reason(&w, "a", 0, "NotRobust", DEPENDS);
+	drain_world_verdict(&w, "d", "drain");
+	assert_true(w.plan->wave.robust);
 }
 
 /*
@@ -680,25 +582,25 @@ static void pods_of_one_owner_may_come_last(void **unused)
 					    "web-5", "web-6", "web-7", "web-8"};
 
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_node("c", "", "");
-	put_owner("web", 8);
-	put_owner("db", 8);
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_node(&w, "c");
+	drain_world_owner(&w, "web", 8);
+	drain_world_owner(&w, "db", 8);
 	for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++)
-		put_pod(small[i], "web", "a", 100, true);
-	put_pod("db-1", "db", "a", 1500, true);
-	put_pod("db-2", "db", "b", 1800, true);
-	put_pod("db-3", "db", "c", 2600, true);
-	config.rules.owner_share = 1;
-	config.rules.utilization = 0.6;
-	config.robust_orders = 1;
-	config.not_robust = true;
-	config.assume_unneeded_ns = 11 * MINUTE;
-	step(NOW);
-	assert_verdict("a", "drain");
-	assert_false(plan->wave.robust);
-	assert_non_null(strstr(plan->narration, "pod default/db-1 would have no place"));
+		drain_world_pod(&w, small[i], "web", "a", 100);
+	drain_world_pod(&w, "db-1", "db", "a", 1500);
+	drain_world_pod(&w, "db-2", "db", "b", 1800);
+	drain_world_pod(&w, "db-3", "db", "c", 2600);
+	w.config.rules.owner_share = 1;
+	w.config.rules.utilization = 0.6;
+	w.config.robust_orders = 1;
+	w.config.not_robust = true;
+	w.config.assume_unneeded_ns = 11 * MINUTE;
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "a", "drain");
+	assert_false(w.plan->wave.robust);
+	assert_non_null(strstr(w.plan->narration, "pod default/db-1 would have no place"));
 }
 
 /*
@@ -708,59 +610,60 @@ static void pods_of_one_owner_may_come_last(void **unused)
 static void a_pod_that_could_preempt_has_a_place_in_any_case(void **unused)
 {
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "big", "");
-	put_node("c", "", "");
-	put_owner("web", 8);
-	put_owner("db", 8);
-	put_pod("web-1", "web", "a", 150, true);
-	put_pod("web-2", "web", "a", 150, true);
-	put_pod_with("db-1", "db", "a", 300, true, ",'nodeSelector':{'pool':'big'}");
-	put_pod("db-2", "db", "b", 3700, true);
-	put_pod("db-3", "db", "c", 2400, true);
-	config.rules.owner_share = 1;
-	step(NOW);
-	assert_verdict("a", "drain");
-	assert_true(plan->wave.robust);
-	put_pod_with("db-1", "db", "a", 300, true,
-		     ",'nodeSelector':{'pool':'big'},'priority':1000");
-	step(NOW + MINUTE);
-	assert_verdict("a", "unneeded");
-	assert_reason("a", "NotRobust", DEPENDS);
-	put_pod("db-2", "db", "b", 3300, true);
-	step(NOW + 2 * MINUTE);
-	assert_verdict("a", "drain");
+	drain_world_node(&w, "a");
+	drain_world_node_with(&w, "b", "'pool':'big'", "", "");
+	drain_world_node(&w, "c");
+	drain_world_owner(&w, "web", 8);
+	drain_world_owner(&w, "db", 8);
+	drain_world_pod(&w, "web-1", "web", "a", 150);
+	drain_world_pod(&w, "web-2", "web", "a", 150);
+	drain_world_pod_with(&w, "db-1", "db", "a", 300, true, "'nodeSelector':{'pool':'big'}");
+	drain_world_pod(&w, "db-2", "db", "b", 3700);
+	drain_world_pod(&w, "db-3", "db", "c", 2400);
+	w.config.rules.owner_share = 1;
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "a", "drain");
+	assert_true(w.plan->wave.robust);
+	drain_world_pod_with(&w, "db-1", "db", "a", 300, true,
+			     "'nodeSelector':{'pool':'big'},'priority':1000");
+	drain_world_step(&w, NOW + MINUTE);
+	drain_world_verdict(&w, "a", "unneeded");
+	drain_world_reason(&w, "a", 0, "NotRobust", DEPENDS);
+	drain_world_pod(&w, "db-2", "db", "b", 3300);
+	drain_world_step(&w, NOW + 2 * MINUTE);
+	drain_world_verdict(&w, "a", "drain");
 }
 
 static void robust_waves_are_preferred(void **unused)
 {
 	(void)unused;
 	a_wave_that_depends_on_the_scheduler_is_told(unused);
-	put_node("d", "", "");
-	put_pod("web-2", "web", "d", 50, true);
-	put_pod("web-3", "web", "d", 1, true);
-	put_pod("web-4", "web", "d", 1, true);
-	step(NOW + MINUTE);
-	assert_true(plan->wave.robust);
-	assert_int_equal(plan->wave.node_count, 1);
-	assert_verdict("d", "drain");
-	assert_reason("a", "NotRobust", DEPENDS);
+	drain_world_node(&w, "d");
+	drain_world_pod(&w, "web-2", "web", "d", 50);
+	drain_world_pod(&w, "web-3", "web", "d", 1);
+	drain_world_pod(&w, "web-4", "web", "d", 1);
+	drain_world_step(&w, NOW + MINUTE);
+	assert_true(w.plan->wave.robust);
+	assert_int_equal(w.plan->wave.node_count, 1);
+	drain_world_verdict(&w, "d", "drain");
+	drain_world_reason(&w, "a", 0, "NotRobust", DEPENDS);
 }
 
 /* Its name alone would be looked for in vain among the pods of the node. */
 static void a_pending_pod_holds_the_node_it_fits(void **unused)
 {
 	(void)unused;
-	put_node("a", "", "");
-	put_node("b", "", "");
-	put_owner("web", 2);
-	put_pod("web-1", "web", "b", 1000, true);
-	put_pod("web-2", "web", "", 3500, false);
-	step(NOW);
-	assert_verdict("a", "needed");
-	assert_reason("a", "NoPlaceToMovePods",
-		      "pod default/web-2, which is pending and has its room here, fits on no other "
-		      "node: 1 NodeResourcesFit");
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_owner(&w, "web", 2);
+	drain_world_pod(&w, "web-1", "web", "b", 1000);
+	drain_world_pod_with(&w, "web-2", "web", "", 3500, false, "");
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "a", "needed");
+	drain_world_reason(
+		&w, "a", 0, "NoPlaceToMovePods",
+		"pod default/web-2, which is pending and has its room here, fits on no other "
+		"node: 1 NodeResourcesFit");
 }
 
 int main(void)
