@@ -3,9 +3,13 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "aggregator/api/api_group.h"
 #include "shared/mem.h"
@@ -204,21 +208,30 @@ const cJSON *api_fixture_at(const cJSON *json, const char *path)
 	return json;
 }
 
-static const char *error_member(const struct api_fixture *f, const char *path)
+const char *api_fixture_text(const struct api_fixture *f, const char *path)
 {
 	const char *text = cJSON_GetStringValue(api_fixture_at(f->json, path));
 
 	return text ? text : "";
 }
 
+double api_fixture_number(const struct api_fixture *f, const char *path)
+{
+	const cJSON *item = api_fixture_at(f->json, path);
+
+	if (!cJSON_IsNumber(item))
+		fail_msg("%s is no number: %s", path, f->response.body.data);
+	return item->valuedouble;
+}
+
 const char *api_fixture_error(const struct api_fixture *f)
 {
-	return error_member(f, "error.code");
+	return api_fixture_text(f, "error.code");
 }
 
 const char *http_fixture_error_field(const struct api_fixture *f)
 {
-	return error_member(f, "error.field");
+	return api_fixture_text(f, "error.field");
 }
 
 const char *api_fixture_names(struct api_fixture *f)

@@ -52,6 +52,9 @@ const char *api_fixture_names(struct api_fixture *f);
  * What stands at a path like "items.0.usage.cpuMillicores" below json; NULL when a part is missing.
  */
 const cJSON *api_fixture_at(const cJSON *json, const char *path);
+/* Of the last answer: a text, "" where there is none; a number, which must be there. */
+const char *api_fixture_text(const struct api_fixture *f, const char *path);
+double api_fixture_number(const struct api_fixture *f, const char *path);
 
 /* What an extender without options of its own has: no limits, the default blend. */
 void api_fixture_extender(struct extender_options *o);

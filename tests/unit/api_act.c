@@ -17,6 +17,9 @@
 #include "tests/api_fixture.h"
 #include "tests/view_fixture.h"
 
+#define text(path)   api_fixture_text(&f, path)
+#define number(path) api_fixture_number(&f, path)
+
 static struct api_fixture f;
 static int64_t now;
 
@@ -66,18 +69,6 @@ static int ask(const char *body)
 static int report(const char *body)
 {
 	return send("PUT", "/v1/act", body);
-}
-
-static const char *text(const char *path)
-{
-	const char *t = cJSON_GetStringValue(api_fixture_at(f.json, path));
-
-	return t ? t : "";
-}
-
-static double number(const char *path)
-{
-	return cJSON_GetNumberValue(api_fixture_at(f.json, path));
 }
 
 /* --- bodies */

@@ -19,6 +19,8 @@
 #include "tests/model_fixture.h"
 #include "tests/view_fixture.h"
 
+#define number(path) api_fixture_number(&f, path)
+
 static struct api_fixture f;
 
 static int setup(void **state)
@@ -50,15 +52,6 @@ static void check(const char *path, const char *want)
 	assert_string_equal(text, want);
 	free(text);
 	cJSON_Delete(part);
-}
-
-static double number(const char *path)
-{
-	const cJSON *value = api_fixture_at(f.json, path);
-
-	if (!cJSON_IsNumber(value))
-		fail_msg("no number at %s", path);
-	return value->valuedouble;
 }
 
 #define BASE "\"capacity\":{\"cpuMillicores\":4000,\"memoryBytes\":8589934592,\"pods\":110"

@@ -24,6 +24,9 @@
 
 #define MINUTE_NS 60000000000LL
 
+#define number(path) api_fixture_number(&f, path)
+#define text(path)   api_fixture_text(&f, path)
+
 static struct api_fixture f;
 static struct drain_setup setup;
 static struct slack_options slack;
@@ -83,22 +86,6 @@ static int close_fixture(void **state)
 	api_fixture_close(&f);
 	drain_setup_fini(&setup);
 	return 0;
-}
-
-static double number(const char *path)
-{
-	const cJSON *item = api_fixture_at(f.json, path);
-
-	if (!cJSON_IsNumber(item))
-		fail_msg("%s is no number: %s", path, f.response.body.data);
-	return item->valuedouble;
-}
-
-static const char *text(const char *path)
-{
-	const char *value = cJSON_GetStringValue(api_fixture_at(f.json, path));
-
-	return value ? value : "";
 }
 
 /* --- the plan */

@@ -20,6 +20,8 @@
 #include "tests/model_fixture.h"
 #include "tests/view_fixture.h"
 
+#define text(path) api_fixture_text(&f, path)
+
 static struct api_fixture f;
 
 static int setup(void **state)
@@ -59,13 +61,6 @@ static int post(const char *pod)
 	status = api_fixture_send(&f, "POST", "/v1/fit", body);
 	free(body);
 	return status;
-}
-
-static const char *text(const char *path)
-{
-	const char *got = cJSON_GetStringValue(api_fixture_at(f.json, path));
-
-	return got ? got : "";
 }
 
 #define C	   "'containers':[{'name':'c'}]"

@@ -14,6 +14,8 @@
 #include "shared/mem.h"
 #include "tests/api_fixture.h"
 
+#define text_of(path) api_fixture_text(&f, path)
+
 static struct api_fixture f;
 
 #define EVENKEEL "/apis/evenkeel.io/v1"
@@ -139,13 +141,6 @@ static void test_paths(void **state)
 	free(path);
 	assert_null(api_group_remote_path("/metrics"));
 	assert_null(api_group_remote_path("/v1/nodesx"));
-}
-
-static const char *text_of(const char *path)
-{
-	const char *text = cJSON_GetStringValue(api_fixture_at(f.json, path));
-
-	return text ? text : "";
 }
 
 static void expect_verbs(const char *name, const char *kind, bool namespaced, const char *verbs)

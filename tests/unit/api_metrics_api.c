@@ -25,6 +25,8 @@
 #define SANDBOX "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
 #define ID_INIT "dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd"
 
+#define text_of(path) api_fixture_text(&f, path)
+
 static struct api_fixture f;
 
 static void test_quantities(void **state)
@@ -187,13 +189,6 @@ static struct view *make_view(struct model *m, struct join *j)
 	node_stats_drop(stats[0]);
 	node_stats_drop(stats[1]);
 	return view;
-}
-
-static const char *text_of(const char *path)
-{
-	const char *text = cJSON_GetStringValue(api_fixture_at(f.json, path));
-
-	return text ? text : "";
 }
 
 static size_t items(const char *target)

@@ -17,6 +17,9 @@
 #include "tests/quota_fixture.h"
 #include "tests/view_fixture.h"
 
+#define number(path) api_fixture_number(&f, path)
+#define text(path)   api_fixture_text(&f, path)
+
 static struct api_fixture f;
 
 static int close_fixture(void **state)
@@ -25,22 +28,6 @@ static int close_fixture(void **state)
 	reservations_free(f.ctx.reservations);
 	api_fixture_close(&f);
 	return 0;
-}
-
-static double number(const char *path)
-{
-	const cJSON *item = api_fixture_at(f.json, path);
-
-	if (!cJSON_IsNumber(item))
-		fail_msg("%s is no number: %s", path, f.response.body.data);
-	return item->valuedouble;
-}
-
-static const char *text(const char *path)
-{
-	const char *value = cJSON_GetStringValue(api_fixture_at(f.json, path));
-
-	return value ? value : "";
 }
 
 /*
