@@ -103,6 +103,53 @@ static void nodes_in_deletion_are_on_their_way(void **unused)
 	}
 }
 
+/* Room is reserved for pods that a deletion evicts, and for those that it has evicted already. */
+static void pods_of_a_node_in_deletion_get_room(void **unused)
+{
+	static const struct {
+		const char *metadata, *kind;
+		enum drain_variant variant;
+		size_t evicted, ending;
+	} rows[] = {
+		{"", "ReplicaSet", DRAIN_CORRECTED, 1, 0},
+		{"", "DaemonSet", DRAIN_CORRECTED, 0, 0},
+		{"", "Node", DRAIN_CORRECTED, 0, 0},
+		{"'annotations':{'kubernetes.io/config.source':'file'},", "ReplicaSet",
+		 DRAIN_CORRECTED, 0, 0},
+		{"'annotations':{'kubernetes.io/config.source':'api'},", "ReplicaSet",
+		 DRAIN_CORRECTED, 1, 0},
+		{"'deletionTimestamp':'2026-01-31T11:59:50Z',", "ReplicaSet", DRAIN_CORRECTED, 0,
+		 1},
+		{"'deletionTimestamp':'2026-01-31T11:59:50Z',", "ReplicaSet", DRAIN_UPSTREAM, 1, 0},
+		{"'deletionTimestamp':'2026-01-31T11:00:00Z',", "ReplicaSet", DRAIN_CORRECTED, 0,
+		 0},
+	};
+
+	(void)unused;
+	put_away("0-gone", "{'key':'ToBeDeletedByClusterAutoscaler','effect':'NoSchedule'}",
+		 "True");
+	drain_world_node(&w, "a");
+	drain_world_owner(&w, "o", 1);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char *json = mem_printf("{'metadata':{'namespace':'default','name':'p','uid':'p',%s"
+					"'ownerReferences':[{'apiVersion':'apps/v1','kind':'%s',"
+					"'name':'o','uid':'rs-o','controller':true}]},'spec':{"
+					"'nodeName':'0-gone','containers':[{'name':'c'}]},'status':"
+					"{'phase':'Running'}}",
+					rows[i].metadata, rows[i].kind);
+
+		place_fixture_put(&w.cluster, OBJECT_POD, json);
+		free(json);
+		w.config.rules.variant = rows[i].variant;
+		drain_world_step(&w, NOW + (int64_t)i * NS_PER_SEC);
+		if (w.plan->reserved.of_deletions != rows[i].evicted ||
+		    w.plan->reserved.of_evictions != rows[i].ending)
+			fail_msg("row %zu: %zu are to be evicted, %zu are ending", i,
+				 (size_t)w.plan->reserved.of_deletions,
+				 (size_t)w.plan->reserved.of_evictions);
+	}
+}
+
 #define CLOSED "DisruptionBudgetReached"
 
 /* Three empty nodes could go, and two that are drained. */
@@ -222,6 +269,7 @@ int main(void)
 #define STORY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		STORY(nodes_in_deletion_are_on_their_way),
+		STORY(pods_of_a_node_in_deletion_get_room),
 		STORY(schedules_count_nodes_that_are_away),
 		STORY(nothing_goes_to_a_node_that_is_not_ready),
 		STORY(absurd_nodes_are_counted_without_overflow),

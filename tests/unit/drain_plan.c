@@ -176,6 +176,96 @@ static void use_says_drain_and_requests_say_no(void **unused)
 			    "b goes; nothing on it has to move.\n");
 }
 
+/*
+ * On a, web-1 to web-4 are measured, web-4 with a peak of 600m; web-5, which keeps its requests, a
+ * pod that ended, and one that the API does not know are not. On b, memory decides.
+ */
+static void pods_with_the_most_to_give_are_told(void **unused)
+{
+	static const int used[] = {400, 100, 300, 250};
+	struct pod_peaks peaks = {.newest = 0};
+	struct pod_stats pods[5], one = join_fixture_pod("db-1", "uid-db-1", NOW - NS_PER_SEC, 900,
+							 100, (double)GIB / 4);
+
+	(void)unused;
+	for (int h = 0; h < PEAK_HOURS; h++)
+		peaks.cpu_milli[h] = h == 5 ? 600 : NAN, peaks.working_set_bytes[h] = NAN;
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_owner(&w, "web", 5);
+	pods[0] = join_fixture_pod("gone", "uid-gone", NOW - NS_PER_SEC, 900, 1, 1);
+	for (int i = 0; i < 5; i++) {
+		static const char *const names[][2] = {{"web-1", "uid-web-1"},
+						       {"web-2", "uid-web-2"},
+						       {"web-3", "uid-web-3"},
+						       {"web-4", "uid-web-4"},
+						       {"web-5", "uid-web-5"}};
+
+		drain_world_pod(&w, names[i][0], "web", "a", i < 4 ? 800 : 310);
+		if (i < 4)
+			pods[i + 1] = join_fixture_pod(names[i][0], names[i][1], NOW - NS_PER_SEC,
+						       900, used[i], (double)GIB / 16);
+	}
+	pods[4].peaks = &peaks;
+	place_fixture_put(&w.cluster, OBJECT_POD,
+			  "{'metadata':{'namespace':'default','name':'ended','uid':'e'},'spec':{"
+			  "'nodeName':'a','containers':[{'name':'c','resources':{'requests':{'cpu':"
+			  "'4'}}}]},'status':{'phase':'Succeeded'}}");
+	place_fixture_put(
+		&w.cluster, OBJECT_POD,
+		"{'metadata':{'namespace':'default','name':'db-1','uid':'uid-db-1'},"
+		"'spec':{'nodeName':'b','containers':[{'name':'c','resources':{'requests':"
+		"{'cpu':'100m','memory':'5Gi'}}}]},'status':{'phase':'Running'}}");
+	measure("a", NS_PER_SEC, 1500, pods, 5);
+	measure("b", NS_PER_SEC, 200, &one, 1);
+	drain_world_step(&w, NOW);
+	drain_world_reason(
+		&w, "a", 1, "NotUnderutilized",
+		"it uses 37.5%: were requests what pods use at the 95th percentile, times 1.15, "
+		"they would be 48.0%: default/web-2 requests 800m and uses 100, default/web-3 "
+		"requests 800m and uses 300, default/web-1 requests 800m and uses 400");
+	drain_world_reason(
+		&w, "b", 1, "NotUnderutilized",
+		"it uses 12.5%: were requests what pods use at the 95th percentile, times 1.15, "
+		"they would be 3.6%: default/db-1 requests 5120Mi and uses 256");
+}
+
+/* Without a burst a is first, since its pod uses less. */
+static void a_node_with_a_bursting_pod_is_tried_last(void **unused)
+{
+	static const struct {
+		float mean, deviation, latest; /* latest -1: not measured */
+		const char *first;
+	} rows[] = {
+		{100, 0, 250, "b"}, {100, 60, 250, "a"}, {100, 0, 200, "a"},
+		{400, 0, 590, "a"}, {100, 0, -1, "a"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct pod_stats one = join_fixture_pod("web-1", "uid-web-1", NOW - NS_PER_SEC, 900,
+							rows[i].mean, 1);
+		struct pod_stats other =
+			join_fixture_pod("web-2", "uid-web-2", NOW - NS_PER_SEC, 900, 450, 1);
+
+		for (int win = 0; win < WINDOWS; win++)
+			one.usage.cpu_milli[win].stddev = rows[i].deviation;
+		one.usage.latest.cpu_milli =
+			(struct latest){.value = rows[i].latest, .known = rows[i].latest >= 0};
+		teardown(unused);
+		setup(unused);
+		drain_world_node(&w, "a");
+		drain_world_node(&w, "b");
+		drain_world_owner(&w, "web", 2);
+		drain_world_pod(&w, "web-1", "web", "a", 100);
+		drain_world_pod(&w, "web-2", "web", "b", 100);
+		measure("a", NS_PER_SEC, 500, &one, 1);
+		measure("b", NS_PER_SEC, 500, &other, 1);
+		drain_world_step(&w, NOW);
+		assert_int_equal(drain_world_get(&w, rows[i].first)->move_count, 1);
+		drain_world_verdict(&w, *rows[i].first == 'a' ? "b" : "a", "notExamined");
+	}
+}
+
 static void a_destination_is_told_what_it_will_use(void **unused)
 {
 	struct pod_stats pods[] = {
@@ -634,6 +724,8 @@ int main(void)
 		STORY(a_node_goes_when_it_was_unneeded_long_enough),
 		STORY(requests_say_drain_and_use_says_no),
 		STORY(use_says_drain_and_requests_say_no),
+		STORY(pods_with_the_most_to_give_are_told),
+		STORY(a_node_with_a_bursting_pod_is_tried_last),
 		STORY(a_destination_is_told_what_it_will_use),
 		STORY(a_silent_node_is_never_idle),
 		STORY(a_destination_is_not_drained),
