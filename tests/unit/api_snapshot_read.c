@@ -161,6 +161,59 @@ static void test_latest_is_the_mean(void **state)
 	unload(&l);
 }
 
+/* What /watcher tells beside KEP-61 of a node's window; numbers that cannot be are ignored. */
+static void test_members_of_its_own(void **state)
+{
+	static const struct {
+		const char *members;
+		int start_s, end_s, samples; /* before NOW */
+	} rows[] = {
+		{"\"ageSeconds\":5", 910, 5, 0},	{"\"ageSeconds\":-1", 910, 10, 0},
+		{"\"ageSeconds\":1e12", 910, 10, 0},	{"\"ageSeconds\":920", 1820, 920, 0},
+		{"\"windowSeconds\":60", 70, 10, 0},	{"\"windowSeconds\":0", 910, 10, 0},
+		{"\"windowSeconds\":1e12", 910, 10, 0}, {"\"samples\":7", 910, 10, 7},
+		{"\"samples\":-1", 910, 10, 0},		{"\"samples\":1e16", 910, 10, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char usage[512];
+		struct loaded l;
+		const struct window_stats *w;
+
+		snprintf(usage, sizeof(usage),
+			 ENVELOPE("{\"NodeMetricsMap\":{\"node-1\":{\"metrics\":[{\"type\":"
+				  "\"CPU\",\"operator\":\"AVG\",\"value\":1}],%s}}}"),
+			 rows[i].members);
+		l = load(TWO_NODES, usage);
+		if (l.rc)
+			fail_msg("%s", l.reason.text);
+		w = &view_fixture_stats(l.view, "node-1")->usage.windows[WINDOW_15M].cpu_milli;
+		assert_true(w->start_ns == NOW - rows[i].start_s * NS_PER_SEC);
+		assert_true(w->end_ns == NOW - rows[i].end_s * NS_PER_SEC);
+		assert_int_equal(w->samples, rows[i].samples);
+		unload(&l);
+	}
+}
+
+/* Without an operator a value is the newest; operators that are not known are ignored. */
+static void test_operators(void **state)
+{
+	static const char usage[] = ENVELOPE(
+		"{\"NodeMetricsMap\":{\"node-1\":{\"metrics\":[{\"type\":\"CPU\",\"operator\":"
+		"\"MAX\",\"value\":9},{\"type\":\"CPU\",\"value\":3},{\"type\":\"Memory\","
+		"\"rollup\":\"15m\",\"value\":25}]}}}");
+	struct loaded l = load(TWO_NODES, usage);
+	const struct window_set *set;
+
+	(void)state;
+	assert_int_equal(l.rc, 0);
+	set = &view_fixture_stats(l.view, "node-1")->usage.windows[WINDOW_15M];
+	assert_true(set->cpu_milli.mean == 120);
+	assert_true(set->mem_bytes.mean == 2147483648.0);
+	unload(&l);
+}
+
 /* A window that contradicts itself is left out and named; all else of the node counts. */
 static void test_impossible_use(void **state)
 {
@@ -346,6 +399,21 @@ static const struct {
 	 "a.json:1: statt: is no member of a Snapshot"},
 	{"{\"apiVersion\":\"evenkeel.io/v2\",\"kind\":\"Snapshot\"}",
 	 "a.json:1: a Snapshot of evenkeel.io/v2; this is evenkeel.io/v1"},
+	{SNAPSHOT("\"1969-12-31T23:59:59Z\"", EMPTY, USAGE, STATE),
+	 "a.json:1: time: must be a time such as 2026-01-31T12:00:00Z"},
+	{"{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Snapshot\",\"list\":{},\"usage\":{}," STATE
+	 "}",
+	 "a.json:1: time: must be a time such as 2026-01-31T12:00:00Z"},
+	{SNAPSHOT(TIME, EMPTY, USAGE, STATE ",\"items\":[]"),
+	 "a.json:1: items: is no member of a Snapshot"},
+	{SNAPSHOT(TIME, EMPTY, USAGE, STATE ",\"data\":{}"),
+	 "a.json:1: data: is no member of a Snapshot"},
+	{SNAPSHOT(TIME, EMPTY, USAGE, STATE ",\"sources\":7"), "a.json:1: sources: must be a list"},
+	{SNAPSHOT(TIME, EMPTY, USAGE,
+		  STATE ",\"sources\":[{\"kind\":\"Pod\",\"state\":\"synced\",\"changed\":\"x\"}]"),
+	 "a.json:1: sources[0].changed: must be a time"},
+	{"{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Snapshot\",\"usage\":{}}",
+	 "a.json:1: list: is missing in this Snapshot"},
 	{"{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Snapshot\",\"list\":{}}",
 	 "a.json:1: usage: is missing in this Snapshot"},
 	{SNAPSHOT(TIME, LIST(OBJECT("Service", "v1", "")), USAGE, STATE),
@@ -419,6 +487,21 @@ static void test_refuses_measurements(void **state)
 		 "{"
 		 "\"NodeMetricsMap\":{}}}",
 		 "u.json:1: window.end: must be after window.start"},
+		{"{\"timestamp\":9.3e9,\"data\":{\"NodeMetricsMap\":{}}}",
+		 "u.json:1: timestamp: must be a time in Unix seconds"},
+		{"{\"timestamp\":1,\"window\":{\"start\":\"1\"},\"data\":{}}",
+		 "u.json:1: window.start: must be a time in Unix seconds"},
+		{"{\"timestamp\":1,\"window\":{\"start\":1},\"data\":{}}",
+		 "u.json:1: window.end: must be a time in Unix seconds"},
+		{"{\"timestamp\":1,\"window\":{\"start\":1,\"end\":2},\"data\":{}}",
+		 "u.json:1: window.duration: must be 5m, 10m or 15m"},
+		{ENVELOPE("{\"NodeMetricsMap\":{\"\":{}}}"),
+		 "u.json:1: data: the name of a node must have 1 to 253 bytes"},
+		{ENVELOPE("{\"n\":7}"),
+		 "u.json:1: data.n: is no node with \"metrics\": neither load-watcher's form "
+		 "(data.NodeMetricsMap.NODE.metrics) nor that of KEP-61 (data.NODE.metrics)"},
+		{METRIC("\"CPU\"", "1e10"),
+		 "u.json:1: data of \"n\": metrics[0]: the value must be a percentage, 0 or more"},
 		{ENVELOPE("{\"NodeMetricsMap\":{}}"), "u.json:1: data: there is no node in it"},
 		{ENVELOPE("{\"NodeMetricsMap\":null}"), "u.json:1: data: there is no node in it"},
 		{ENVELOPE("{\"NodeMetricsMap\":7}"),
@@ -464,6 +547,8 @@ int main(void)
 		cmocka_unit_test(test_impossible_use),
 		cmocka_unit_test(test_kep_form),
 		cmocka_unit_test(test_latest_is_the_mean),
+		cmocka_unit_test(test_members_of_its_own),
+		cmocka_unit_test(test_operators),
 		cmocka_unit_test(test_skips_what_cannot_be_read),
 		cmocka_unit_test(test_skips_items_that_are_no_objects),
 		cmocka_unit_test(test_first_of_two_counts),

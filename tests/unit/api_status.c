@@ -12,6 +12,7 @@
 #include "shared/clock.h"
 #include "tests/api_fixture.h"
 #include "tests/cluster_fixture.h"
+#include "tests/place_fixture.h"
 #include "tests/view_fixture.h"
 
 static struct api_fixture f;
@@ -243,6 +244,42 @@ static void test_diagnosis(void **state)
 	buf_fini(&want);
 }
 
+/* All other kinds are synced. */
+static void test_readiness(void **state)
+{
+	static const struct {
+		enum object_kind kind;
+		enum source_state source;
+		int status;
+		const char *told;
+	} rows[] = {
+		{OBJECT_POD, SOURCE_SYNCED, 200, "ok\n"},
+		{OBJECT_POD, SOURCE_STALE, 200, "ok\npods: stale: cut\n"},
+		{OBJECT_POD, SOURCE_SNAPSHOT, 200, "ok\n"},
+		{OBJECT_POD, SOURCE_LISTING, 503,
+		 "waiting for the Kubernetes API\npods: listing: cut\n"},
+		{OBJECT_POD, SOURCE_FORBIDDEN, 503,
+		 "waiting for the Kubernetes API\npods: forbidden: cut\n"},
+		{OBJECT_NODE, SOURCE_ABSENT, 503, "waiting for the Kubernetes API\n"},
+		{OBJECT_ELASTIC_QUOTA, SOURCE_ABSENT, 200, "ok\n"},
+		{OBJECT_ELASTIC_QUOTA, SOURCE_FORBIDDEN, 200,
+		 "ok\nelasticquotas: forbidden: cut\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct model_source source = {.state = rows[i].source, .message = "cut"};
+		struct place_fixture cluster;
+
+		place_fixture_init(&cluster);
+		model_set_source(cluster.model, rows[i].kind, &source);
+		view_slot_publish(f.ctx.views, place_fixture_view(&cluster, NULL, 0));
+		assert_int_equal(api_fixture_get(&f, "/readyz"), rows[i].status);
+		assert_string_equal(f.response.body.data, rows[i].told);
+		place_fixture_fini(&cluster);
+	}
+}
+
 /* The certificate ends an hour from now. */
 static void test_access(void **state)
 {
@@ -269,7 +306,7 @@ int main(void)
 		TEST(test_resources),	     TEST(test_agents_against_nodes),
 		TEST(test_what_is_odd),	     TEST(test_service),
 		TEST(test_examples_are_few), TEST(test_nudges),
-		TEST(test_diagnosis),
+		TEST(test_diagnosis),	     TEST(test_readiness),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

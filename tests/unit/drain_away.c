@@ -126,7 +126,9 @@ static void pods_of_a_node_in_deletion_get_room(void **unused)
 	};
 
 	(void)unused;
-	put_away("0-gone", "{'key':'ToBeDeletedByClusterAutoscaler','effect':'NoSchedule'}",
+	put_away("0-gone",
+		 "{'key':'ToBeDeletedByClusterAutoscaler','value':'1769860790','effect':'"
+		 "NoSchedule'}",
 		 "True");
 	drain_world_node(&w, "a");
 	drain_world_owner(&w, "o", 1);

@@ -338,12 +338,11 @@ bool preempt_search_node(struct preempt_run *r, place_node n, struct preempt_set
 
 /* --- a node with the help of others */
 
-/* Filters that victims on other nodes cannot change. */
-static bool is_final(enum place_filter f)
+/* Filters that victims on other nodes can change. */
+static bool is_of_others(enum place_filter f)
 {
-	return f == PLACE_GONE || f == PLACE_TAINTS || f == PLACE_NODE_AFFINITY ||
-	       f == PLACE_FEATURES || f == PLACE_UNSCHEDULABLE || f == PLACE_UNKNOWN ||
-	       is_of_its_pods(f) || f == PLACE_DEVICES || f == PLACE_USE_CAP || f == PLACE_SILENT;
+	return f == PLACE_ANTI_AFFINITY || f == PLACE_AFFINITY || f == PLACE_SPREAD ||
+	       f == PLACE_VOLUMES;
 }
 
 static bool quotas_allow(const struct attempt *a)
@@ -386,7 +385,7 @@ static bool make_room(struct several *s, struct attempt *a)
 {
 	if (take_until(a, fits))
 		return true;
-	if (is_final(preempt_run_fits(a->run, a->at)) || !s->filter_nodes)
+	if (!is_of_others(preempt_run_fits(a->run, a->at)) || !s->filter_nodes)
 		return false;
 	s->filter_nodes--;
 	a->of = s->all;
@@ -416,7 +415,7 @@ static bool try_exactly(struct several *s, struct attempt *a)
 	enum place_filter f = PLACE_FITS;
 	bool found;
 
-	if (without_all(a, &f) == PREEMPT_NODE_NO_ROOM && is_final(f))
+	if (without_all(a, &f) == PREEMPT_NODE_NO_ROOM && !is_of_others(f))
 		return false;
 	a->count = 0;
 	for (uint32_t i = 0; i < own && a->count <= EXACT_CANDIDATES; i++)
