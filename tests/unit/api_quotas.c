@@ -14,6 +14,8 @@
 #include "aggregator/state/reservations.h"
 #include "shared/mem.h"
 #include "tests/api_fixture.h"
+#include "tests/join_fixture.h"
+#include "tests/place_fixture.h"
 #include "tests/quota_fixture.h"
 #include "tests/view_fixture.h"
 
@@ -199,6 +201,44 @@ static void test_no_quotas(void **state)
 			 503);
 	assert_int_equal(api_fixture_get(&bare, "/metrics"), 200);
 	api_fixture_close(&bare);
+}
+
+/* One pod that requests 100m and 128 MiB: what it uses, and what it leaves idle. */
+static void test_real_use(void **state)
+{
+	static const struct {
+		double cpu_milli, mem_bytes, idle_milli, idle_bytes;
+	} rows[] = {{60, 32 << 20, 40, 96 << 20}, {150, 256 << 20, 0, 0}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct pod_stats pod = join_fixture_pod("web", "uid-web", VIEW_FIXTURE_NOW_NS, 900,
+							rows[i].cpu_milli, rows[i].mem_bytes);
+		struct node_stats from =
+			view_fixture_node("a", VIEW_FIXTURE_NOW_NS, 3600, 500, 100);
+		struct node_stats *stats;
+		struct place_fixture cluster;
+
+		from.pods = &pod;
+		from.pod_count = 1;
+		stats = node_stats_new(&from);
+		place_fixture_init(&cluster);
+		place_fixture_node(&cluster, "a", "", "");
+		place_fixture_put(&cluster, OBJECT_ELASTIC_QUOTA,
+				  "{'metadata':{'namespace':'default','name':'q'},'spec':{'min':{"
+				  "'cpu':'2'},'max':{'cpu':'4'}}}");
+		place_fixture_pod(&cluster, "web", "a", "",
+				  "'priority':0,'containers':[{'name':'c','resources':{'requests':{"
+				  "'cpu':'100m','memory':'128Mi'}}}]");
+		view_slot_publish(f.ctx.views, place_fixture_view(&cluster, &stats, 1));
+		assert_int_equal(api_fixture_get(&f, "/v1/quotas/default"), 200);
+		assert_true(number("realUse.cpuMillicores.mean") == rows[i].cpu_milli);
+		assert_true(number("realUse.workingSetBytes") == rows[i].mem_bytes);
+		assert_true(number("idle.cpuMillicores") == rows[i].idle_milli);
+		assert_true(number("idle.memoryBytes") == rows[i].idle_bytes);
+		node_stats_drop(stats);
+		place_fixture_fini(&cluster);
+	}
 }
 
 /*
@@ -587,6 +627,7 @@ int main(void)
 		TEST(test_promised_pods_count_once),
 		TEST(test_parameters),
 		TEST(test_no_quotas),
+		TEST(test_real_use),
 		TEST(test_default_quota),
 		TEST(test_admit),
 		TEST(test_admit_counts_reservations),
