@@ -32,6 +32,8 @@
 #include "shared/histogram.h"
 #include "shared/mem.h"
 
+#define STARTING_NS (120 * 1000000000LL)
+
 struct account {
 	struct account_table table;
 	struct removals removals;
@@ -124,12 +126,37 @@ static struct slow_use slow_use_of(const struct track *tr)
 	return use;
 }
 
+static void settle_demand(struct workload *w, const struct track *tr, const struct tick *k)
+{
+	const struct demand_throttle throttle = {
+		.throttled_ns = tr->used[TRACK_THROTTLED],
+		.throttled_periods = tr->used[TRACKED(throttled_periods)],
+		.period_ns = tr->period_ns,
+		.dt_ns = k->slow_dt_ns,
+	};
+
+	demand_settle(w->demand, &throttle, k->capacity_milli);
+}
+
+static void sample_cpu(struct workload *w, const struct track *tr, const struct tick *k)
+{
+	double milli = stats_add_cpu(&w->stats, (double)tr->used[TRACK_CPU],
+				     k->mono_ns - tr->cpu_at_ns, k->capacity_milli);
+
+	if (!w->demand)
+		return;
+	if (!w->born_ns)
+		w->born_ns = tr->at_start ? k->mono_ns - STARTING_NS : k->mono_ns;
+	demand_add(w->demand, milli);
+	if (k->slow)
+		settle_demand(w, tr, k);
+}
+
 static void sample_workload(struct workload *w, const struct track *tr, const struct tick *k)
 {
 	w->stats.seconds += (double)k->dt_ns / 1e9;
 	if (tr->have & HAVE_CPU)
-		stats_add_cpu(&w->stats, (double)tr->used[TRACK_CPU], k->mono_ns - tr->cpu_at_ns,
-			      k->capacity_milli);
+		sample_cpu(w, tr, k);
 	if (tr->have & HAVE_MEMORY)
 		stats_add_memory(&w->stats, tr->mem_bytes, k->dt_ns);
 	if (k->slow) {
@@ -379,6 +406,18 @@ static void fill_node(struct account *a, struct node_sample *node, const struct 
 	memcpy(node->boot_id, a->machine.boot_id, sizeof(node->boot_id));
 }
 
+static void fill_demand(const struct account *a, struct workload *w, struct interval *interval,
+			struct entry *e)
+{
+	e->demand_at = (uint32_t)interval->demand.len;
+	if (w->gone)
+		demand_settle(w->demand, &(struct demand_throttle){0},
+			      a->machine.cpu_capacity_milli);
+	demand_publish(w->demand, &interval->demand);
+	e->demand_len = (uint16_t)(interval->demand.len - e->demand_at);
+	e->starting = a->last_ns - w->born_ns < STARTING_NS;
+}
+
 static void fill_entries(const struct account *a, struct interval *interval)
 {
 	size_t n = 0;
@@ -397,6 +436,8 @@ static void fill_entries(const struct account *a, struct interval *interval)
 		e->cause = account_culprit_of(&a->culprit, w);
 		stats_settle(&w->stats, a->machine.cpu_capacity_milli);
 		stats_pack(&w->stats, &e->usage);
+		if (w->demand && w->born_ns)
+			fill_demand(a, w, interval, e);
 		n++;
 	}
 	interval->entry_count = n;

@@ -375,6 +375,8 @@ void track_read_limits(struct track *tr, const struct reading *r, const struct t
 	const struct kernel_limits *own = &tr->own, *above;
 
 	read_own_limits(&tr->own, r);
+	if (r->have & HAVE_CPU_LIMIT)
+		tr->period_ns = r->cpu_period_ns;
 	tr->effective = tr->own;
 	if (!parent)
 		return;

@@ -55,6 +55,7 @@ struct track {
 	/* of removed detached containers: for its workload, not its ancestors */
 	struct remainder adopted;
 	int64_t cpu_at_ns; /* monotonic time up to which its CPU use has been sampled */
+	int64_t period_ns; /* of its quota; 0: unknown */
 	int64_t cpus_milli; /* of its CPUs (cpusets.h); LIMIT_NONE: all of the machine's */
 	struct kernel_limits own;
 	struct kernel_limits effective; /* with all ancestors */

@@ -80,6 +80,8 @@ struct workload *workload_new(uint32_t ref, enum entity_kind kind, uint32_t pare
 	w->entity = e;
 	w->limits = KERNEL_LIMITS_UNKNOWN;
 	w->fresh = true;
+	if (kind == ENTITY_CONTAINER || kind == ENTITY_UNIT)
+		w->demand = mem_zalloc(1, sizeof(*w->demand));
 	return w;
 }
 
@@ -88,6 +90,7 @@ void workload_free(struct workload *w)
 	if (!w)
 		return;
 	entity_drop(w->entity);
+	free(w->demand);
 	free(w);
 }
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "agent/account_stats.h"
+#include "agent/demand.h"
 #include "agent/topology.h"
 #include "shared/interval.h"
 
@@ -19,6 +20,8 @@ struct workload {
 	bool gone; /* ended; exists until the next publish */
 	float waiting; /* share of the last seconds, less throttling (account_culprit.c) */
 	struct stats stats;
+	struct demand *demand; /* owned; of containers and units, else NULL */
+	int64_t born_ns; /* monotonic time of its first sample; less if it existed at start; 0: none */
 };
 
 /*

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "shared/clock.h"
+#include "shared/demand.h"
 #include "shared/frame.h"
 #include "shared/message.h"
 
@@ -151,6 +152,8 @@ struct entry_in {
 	uint32_t ref;
 	bool has_identity;
 	struct contention_cause cause;
+	bool starting;
+	struct span demand;
 	struct usage usage;
 	struct identity identity; /* otherwise undefined */
 };
@@ -161,8 +164,10 @@ static const struct message_field entry_rows[] = {
 	ROW(1, entry_in, "ref", ref, .kind = MESSAGE_U32),
 	ROW(2, entry_in, "usage", usage, .kind = MESSAGE_INSIDE, .inside = &usage_message),
 	[ENTRY_IDENTITY - 1] = {.name = "identity", .kind = MESSAGE_CALL, .take = take_identity},
-	ROW(40, entry_in, "cause_ref", cause.ref, .kind = MESSAGE_U32),
-	ROW(41, entry_in, "cause_share", cause.share, .kind = MESSAGE_FLOAT, WITHIN(0, 1)),
+	ROW(4, entry_in, "demand", demand, .kind = MESSAGE_SPAN),
+	ROW(5, entry_in, "starting", starting, .kind = MESSAGE_BOOL),
+	ROW(6, entry_in, "cause_ref", cause.ref, .kind = MESSAGE_U32),
+	ROW(7, entry_in, "cause_share", cause.share, .kind = MESSAGE_FLOAT, WITHIN(0, 1)),
 };
 static const struct message entry_message = MESSAGE(entry_rows);
 
@@ -237,10 +242,16 @@ static void put_identity(struct buf *out, const struct entry *e)
 	message_close(out, mark);
 }
 
-static void encode_entry(struct buf *out, const struct entry *e, bool identity)
+static void encode_entry(struct buf *out, const struct interval *of, const struct entry *e,
+			 bool identity)
 {
-	struct entry_in m = {.ref = e->ref, .cause = e->cause, .usage = e->usage};
+	struct entry_in m = {.ref = e->ref,
+			     .cause = e->cause,
+			     .usage = e->usage,
+			     .starting = e->starting};
 
+	if (e->demand_len)
+		m.demand = (struct span){interval_demand(of, e), e->demand_len};
 	message_encode_some(&entry_message, 1, ENTRY_IDENTITY, &m, out);
 	assert(e->entity || !identity);
 	if (identity)
@@ -305,7 +316,7 @@ static size_t encode(const struct interval *interval, bool full, struct buf part
 		const struct entry *e = &interval->entries[i];
 
 		buf_clear(&entry);
-		encode_entry(&entry, e, full || e->fresh);
+		encode_entry(&entry, interval, e, full || e->fresh);
 		if (parts[n].len + ENTRY_HEAD_LEN + entry.len > FRAME_PART_BODY_MAX &&
 		    ++n < BODY_PARTS_MAX)
 			begin_part(&parts[n], interval, full);
@@ -464,6 +475,10 @@ static int check_entry(const struct entry_in *m, const struct interval *to, stru
 		error_set(reason, "0, twice, or out of order (after %u)", last_ref(to));
 		return -EINVAL;
 	}
+	if (m->demand.len > UINT16_MAX || !demand_is_valid(m->demand.data, m->demand.len)) {
+		error_set(reason, "demand: not such a histogram");
+		return -EINVAL;
+	}
 	return m->has_identity ? check_identity(&m->identity, m->ref, reason) : 0;
 }
 
@@ -482,7 +497,8 @@ static int take_entry(void *into, struct span bytes, struct error *reason)
 
 	/* Member by member, as most entries have no identity. */
 	m.ref = 0;
-	m.has_identity = false;
+	m.has_identity = m.starting = false;
+	m.demand = (struct span){NULL, 0};
 	m.cause = (struct contention_cause){.ref = 0};
 	m.usage = (struct usage){.have = 0};
 
@@ -501,11 +517,15 @@ static int take_entry(void *into, struct span bytes, struct error *reason)
 	*add_room(to) = (struct entry){
 		.ref = m.ref,
 		.fresh = m.has_identity,
+		.starting = m.starting,
+		.demand_len = (uint16_t)m.demand.len,
+		.demand_at = (uint32_t)to->demand.len,
 		.entity = m.has_identity ? make_entity(m.ref, &m.identity) : NULL,
 		.limits = m.has_identity ? m.identity.limits : KERNEL_LIMITS_UNKNOWN,
 		.cause = m.cause,
 		.usage = m.usage,
 	};
+	buf_add(&to->demand, m.demand.data, m.demand.len);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shared/arith.h"
+#include "shared/demand.h"
 #include "shared/mem.h"
 
 const char *const entity_kind_name[ENTITY_KINDS] = {
@@ -83,13 +84,20 @@ void interval_free(struct interval *i)
 		return;
 	drop_entities(i);
 	free(i->entries);
+	buf_fini(&i->demand);
 	free(i);
 }
 
 void interval_clear(struct interval *i)
 {
 	drop_entities(i);
-	*i = (struct interval){.merged = 1, .entries = i->entries, .entry_room = i->entry_room};
+	buf_clear(&i->demand);
+	*i = (struct interval){
+		.merged = 1,
+		.entries = i->entries,
+		.entry_room = i->entry_room,
+		.demand = i->demand,
+	};
 }
 
 void interval_reserve(struct interval *i, size_t entries)
@@ -102,7 +110,7 @@ void interval_reserve(struct interval *i, size_t entries)
 
 size_t interval_bytes(const struct interval *i)
 {
-	return sizeof(*i) + i->entry_count * sizeof(*i->entries);
+	return sizeof(*i) + i->entry_count * sizeof(*i->entries) + i->demand.cap;
 }
 
 /* b if neither has weight. */
@@ -221,21 +229,53 @@ static void merge_node(struct node_sample *into, const struct node_sample *a,
 	into->agent_cpu_ns = a->agent_cpu_ns + b->agent_cpu_ns;
 }
 
-static void copy_entry(struct entry *into, const struct entry *from)
+static void put_demand(struct interval *m, struct entry *into, const void *bytes, size_t len)
+{
+	into->demand_at = (uint32_t)m->demand.len;
+	into->demand_len = (uint16_t)len;
+	buf_add(&m->demand, bytes, len);
+}
+
+static void copy_entry(struct interval *m, struct entry *into, const struct interval *of,
+		       const struct entry *from)
 {
 	*into = *from;
 	if (into->entity)
 		entity_hold(into->entity);
+	put_demand(m, into, from->demand_len ? interval_demand(of, from) : NULL, from->demand_len);
 }
 
-/* Merges the usage; identity and limits are those of the later side that has them, the cause b's. */
-static void merge_entry(struct entry *into, const struct entry *a, const struct entry *b)
+static void merge_demand(struct interval *m, struct entry *into, const struct interval *a,
+			 const struct entry *ea, const struct interval *b, const struct entry *eb)
 {
-	copy_entry(into, b->entity ? b : a);
-	into->fresh = a->fresh || b->fresh;
-	into->cause = b->cause;
-	into->usage = a->usage;
-	usage_merge(&into->usage, &b->usage);
+	struct histogram both = {0};
+	struct buf bytes = BUF_INIT;
+
+	if (ea->demand_len)
+		demand_decode(interval_demand(a, ea), ea->demand_len, &both);
+	if (eb->demand_len)
+		demand_decode(interval_demand(b, eb), eb->demand_len, &both);
+	demand_encode(&both, &bytes);
+	put_demand(m, into, bytes.data, bytes.len);
+	buf_fini(&bytes);
+}
+
+/*
+ * Merges usage and demand; identity and limits are those of the later side that has them, the cause
+ * b's.
+ */
+static void merge_entry(struct interval *m, struct entry *into, const struct interval *a,
+			const struct entry *ea, const struct interval *b, const struct entry *eb)
+{
+	*into = eb->entity ? *eb : *ea;
+	if (into->entity)
+		entity_hold(into->entity);
+	into->fresh = ea->fresh || eb->fresh;
+	into->starting = ea->starting || eb->starting;
+	into->cause = eb->cause;
+	into->usage = ea->usage;
+	usage_merge(&into->usage, &eb->usage);
+	merge_demand(m, into, a, ea, b, eb);
 }
 
 struct interval *interval_merge(const struct interval *a, const struct interval *b)
@@ -257,11 +297,11 @@ struct interval *interval_merge(const struct interval *a, const struct interval 
 
 		assert(ea || eb);
 		if (ea && eb && ea->ref == eb->ref)
-			merge_entry(&m->entries[n++], ea, eb), i++, j++;
+			merge_entry(m, &m->entries[n++], a, ea, b, eb), i++, j++;
 		else if (!eb || (ea && ea->ref < eb->ref))
-			copy_entry(&m->entries[n++], ea), i++;
+			copy_entry(m, &m->entries[n++], a, ea), i++;
 		else
-			copy_entry(&m->entries[n++], eb), j++;
+			copy_entry(m, &m->entries[n++], b, eb), j++;
 	}
 	m->entry_count = n;
 	m->entries = mem_realloc(m->entries, n * sizeof(*m->entries));

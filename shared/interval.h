@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shared/buf.h"
 #include "shared/histogram.h"
 #include "shared/moments.h"
 #include "shared/usage_fields.h"
@@ -189,6 +190,9 @@ struct entry {
 	uint32_t ref;
 	/* entity or limits are new in this interval and are sent */
 	bool fresh;
+	bool starting; /* its cgroup began at most two minutes before, so its demand is that of a start */
+	uint16_t demand_len; /* bytes of its demand (shared/demand.h); 0: not told */
+	uint32_t demand_at; /* where they begin in the interval's demand */
 	struct entity *entity; /* held; NULL in a decoded entry without identity */
 	/* LIMIT_UNKNOWN also in a decoded entry without limits */
 	struct kernel_limits limits;
@@ -253,6 +257,7 @@ struct interval {
 	size_t entry_count;
 	struct entry *entries; /* owned, sorted by ref */
 	size_t entry_room; /* capacity of entries */
+	struct buf demand; /* owned; of the entries */
 };
 
 /* New entity with one user; copies the name. The caller checks ENTITY_NAME_MAX. */
@@ -280,6 +285,12 @@ void interval_reserve(struct interval *i, size_t entries);
 struct interval *interval_merge(const struct interval *a, const struct interval *b);
 /* Whether any limit is known. */
 bool kernel_limits_known(const struct kernel_limits *l);
+/* Of one of its entries. */
+static inline const void *interval_demand(const struct interval *i, const struct entry *e)
+{
+	return i->demand.data + e->demand_at;
+}
+
 /* Its memory in bytes. */
 size_t interval_bytes(const struct interval *i);
 /* Adds b (later) to a. Members unknown on one side come from the other. */

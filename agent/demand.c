@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/demand.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "shared/demand.h"
+
+#define PERIOD_NS 100000000LL
+
+static void count_all(struct demand *d)
+{
+	for (uint32_t i = 0; i < d->count; i++)
+		histogram_add(&d->histogram, (double)d->milli[i], HISTOGRAM_CPU_X0);
+	d->count = 0;
+}
+
+void demand_add(struct demand *d, double milli)
+{
+	/* Slow readings are late: these samples count without correction. */
+	if (d->count == DEMAND_SAMPLES)
+		count_all(d);
+	d->milli[d->count++] = (float)milli;
+}
+
+static int falling(const void *a, const void *b)
+{
+	float x = *(const float *)a, y = *(const float *)b;
+
+	return (x < y) - (x > y);
+}
+
+void demand_settle(struct demand *d, const struct demand_throttle *t, int64_t capacity_milli)
+{
+	double period_ns = (double)(t->period_ns > 0 ? t->period_ns : PERIOD_NS), each_ns, n, more;
+
+	if (d->count && t->throttled_ns && t->dt_ns > 0) {
+		each_ns = (double)t->dt_ns / d->count;
+		n = ceil((double)t->throttled_periods * period_ns / each_ns);
+		n = fmin(fmax(n, 1), d->count);
+		more = (double)t->throttled_ns * 1000 / (n * each_ns);
+		qsort(d->milli, d->count, sizeof(d->milli[0]), falling);
+		for (uint32_t i = 0; i < (uint32_t)n; i++) {
+			double milli = (double)d->milli[i] + more;
+
+			if (capacity_milli > 0)
+				milli = fmin(milli, (double)capacity_milli);
+			d->milli[i] = fmaxf((float)milli, d->milli[i]);
+		}
+	}
+	count_all(d);
+}
+
+void demand_publish(struct demand *d, struct buf *out)
+{
+	demand_encode(&d->histogram, out);
+	d->histogram = (struct histogram){0};
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The demand for CPU of a workload: its use, and what throttling cut off. Pure.
+ *
+ * The rate of a sample is its use divided by its time, as all rates are. Throttled time is read once
+ * a second, with the slow values, for the samples since the last slow reading:
+ *
+ *	T   mean time of a sample		U(i)  rate of sample i
+ *	P   period of the quota, 0.1 s unless known	k  throttled periods
+ *	t   throttled time, the sum over the CPUs whose run queues waited for the next period
+ *	n = ceil(k P / T), at least 1, at most the number of samples
+ *
+ *	demand(i) = U(i) + t / (n T)	for the n samples with the highest rates, else U(i)
+ *
+ * A cgroup is throttled when its quota is used up, so the samples with the highest rates are the
+ * throttled ones. In a period of length P in which c CPUs ran it for r each until the quota was
+ * used up, its use is c r and t is c (P - r): use plus throttled time is c P, the rate c at which it
+ * would have gone on. So a workload that always has work is measured exactly, whatever its quota.
+ *
+ * Bounds: demand is at least the use and at most the machine's capacity. It is too high for work
+ * that would have ended within the period: the rest of the work is in the sample after as well.
+ * Throttling by the quota of a cgroup above is not counted.
+ */
+#ifndef EVENKEEL_AGENT_DEMAND_H
+#define EVENKEEL_AGENT_DEMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shared/buf.h"
+#include "shared/histogram.h"
+
+enum { DEMAND_SAMPLES = 24 }; /* between two slow readings, at most */
+
+/* All zero: nothing yet. */
+struct demand {
+	uint32_t count; /* of milli: samples since the last slow reading */
+	float milli[DEMAND_SAMPLES];
+	struct histogram histogram; /* of the interval, without those */
+};
+
+/* What was read of a workload's throttling since the last slow reading. */
+struct demand_throttle {
+	uint64_t throttled_ns, throttled_periods;
+	int64_t period_ns; /* of the quota; 0: unknown */
+	int64_t dt_ns; /* since the last slow reading */
+};
+
+/* Adds the rate of a sample. */
+void demand_add(struct demand *d, double milli);
+/* Corrects and counts the samples since the last call; capacity_milli 0: unknown, no bound. */
+void demand_settle(struct demand *d, const struct demand_throttle *t, int64_t capacity_milli);
+/* Appends the interval's histogram (shared/demand.h) and begins the next one. */
+void demand_publish(struct demand *d, struct buf *out);
+
+#endif
