@@ -95,6 +95,7 @@ struct engine {
 	struct enroller *enroller; /* NULL: nodes get no keys of their own */
 	struct ingest_enrolment enrolment; /* of the ingest */
 	struct usage_state *usage;
+	struct demand *demand;
 	struct join *join;
 	struct saver *saver; /* NULL: without a state directory */
 	struct informer *informer; /* NULL: standalone */
@@ -440,6 +441,10 @@ static void on_recalled(void *ctx, const char *name, const char *text, size_t le
 		if (node_keys_read(e->node_keys, text, len, &why))
 			log_error("keys of nodes cannot be read, so these enrol again: %s",
 				  why.text);
+	} else if (strncmp(name, SAVER_DEMAND, strlen(SAVER_DEMAND)) == 0) {
+		if (demand_read_text(e->demand, text, len, &why))
+			log_error("demand of containers cannot be read and is left out: %s",
+				  why.text);
 	} else if (strcmp(name, SAVER_WORKLOADS) != 0)
 		planner_remember(e->planner, name, text, len);
 	else if (join_recall(e->join, text, len, &why))
@@ -609,9 +614,12 @@ static struct engine *new_engine(const struct engine_config *config)
 	struct engine *e = mem_zalloc(1, sizeof(*e));
 
 	e->config = config;
+	e->demand = demand_new();
 	e->usage = usage_new(&usage_limits);
+	usage_set_demand(e->usage, e->demand);
 	e->node_keys = node_keys_new(usage_limits.nodes_max);
 	e->join = join_new();
+	join_set_demand(e->join, e->demand);
 	e->views = view_slot_new();
 	e->reservations = reservations_new();
 	e->plans = plan_slot_new();
@@ -770,6 +778,7 @@ void engine_close(struct engine *e)
 	publisher_free(e->publisher);
 	history_free(e->history);
 	usage_free(e->usage);
+	demand_free(e->demand);
 	node_enroller_close(e->enroller);
 	node_keys_free(e->node_keys);
 	keyring_wipe(&e->keys);

@@ -7,7 +7,7 @@
  * timer --> begin --> pack a slice --> store --> written --> pack a slice .. the last --> saved
  * +-----> failed --> alarm, again after RETRY_NS
  *
- * The first slice also has changed state of the plans, changed use of workloads, and new decisions:
+ * The first slice also has changed state of the plans, changed use of workloads, demand, and new decisions:
  * in the same transaction, so that one file has one moment. Nodes that change meanwhile are in the
  * next save.
  *
@@ -32,7 +32,18 @@
 #define FINISH_NS (10 * NS_PER_SEC) /* .. and an end for each slice of the last save */
 #define RETRY_NS  (10 * NS_PER_SEC)
 
-enum { BUSY_MS = 5000 };
+enum {
+	BUSY_MS = 5000,
+	/* A save has at most so much demand, and a shard: the loop waits while it is written. */
+	DEMAND_BYTES = 1 << 20,
+};
+
+static const char *const demand_shards[DEMAND_SHARDS] = {
+	SAVER_DEMAND "0",  SAVER_DEMAND "1",  SAVER_DEMAND "2",	 SAVER_DEMAND "3",
+	SAVER_DEMAND "4",  SAVER_DEMAND "5",  SAVER_DEMAND "6",	 SAVER_DEMAND "7",
+	SAVER_DEMAND "8",  SAVER_DEMAND "9",  SAVER_DEMAND "10", SAVER_DEMAND "11",
+	SAVER_DEMAND "12", SAVER_DEMAND "13", SAVER_DEMAND "14", SAVER_DEMAND "15",
+};
 
 struct saver {
 	/* fixed after start */
@@ -50,6 +61,8 @@ struct saver {
 	/* Plan state in the database, and in the save under way; held. */
 	struct shared_body *saved[PLAN_PARTS], *saving[PLAN_PARTS];
 	struct workload_table *workloads_saved, *workloads_saving; /* likewise */
+	unsigned int demand_shard; /* the next one to save */
+	bool finishing; /* the save under way is the last: with all shards */
 	bool too_long; /* one was, and that was logged */
 	uint64_t keys_saved, keys_saving; /* generations of node keys, likewise */
 	uint64_t decided_saved, decided_saving; /* numbers of the newest decision, likewise */
@@ -140,6 +153,27 @@ static void add_workloads(struct saver *s, struct store_batch *batch)
 	view_drop(v);
 }
 
+/* In a small cluster all of it; in a large one a shard, in turn. */
+static void add_demand(struct saver *s, struct store_batch *batch)
+{
+	struct view *v = view_slot_take(s->config.views);
+	size_t bytes = 0;
+
+	for (int n = 0; v->demand && n < DEMAND_SHARDS && (s->finishing || bytes < DEMAND_BYTES);
+	     n++) {
+		struct buf text = BUF_INIT;
+		struct jsonw w;
+
+		jsonw_init(&w, &text);
+		demand_write(v->demand, (int)s->demand_shard, &w);
+		bytes += text.len;
+		batch->memos[batch->memo_count++] =
+			(struct store_memo){demand_shards[s->demand_shard], shared_body_new(&text)};
+		s->demand_shard = (s->demand_shard + 1) % DEMAND_SHARDS;
+	}
+	view_drop(v);
+}
+
 /* Keys from the database come back with its opening: what is saved before lacks them. */
 static void add_node_keys(struct saver *s, struct store_batch *batch)
 {
@@ -190,6 +224,7 @@ static void put_slice(struct saver *s, bool first)
 	if (first) {
 		add_memos(s, batch);
 		add_workloads(s, batch);
+		add_demand(s, batch);
 		add_node_keys(s, batch);
 		add_decisions(s, batch);
 	}
@@ -392,6 +427,7 @@ void saver_finish(struct saver *s)
 		return;
 	uv_timer_stop(&s->timer);
 	/* A save that is under way is begun anew: it would miss what changed since. */
+	s->finishing = true;
 	begin_save(s);
 	while (s->save && (e = store_take(s->store, FINISH_NS)) != NULL)
 		on_event(s, e);

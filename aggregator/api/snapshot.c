@@ -227,6 +227,10 @@ void snapshot_write_state(struct jsonw *w, const struct snapshot_state *s)
 		jsonw_key(w, "workloads");
 		workload_table_write_list(owners->workloads, w);
 	}
+	if (s->workloads && s->view->demand) {
+		jsonw_key(w, "demand");
+		demand_write(s->view->demand, -1, w);
+	}
 	for (int p = 0; s->plan && p < PLAN_PARTS; p++) {
 		const struct shared_body *memory = s->plan->memory[p];
 

@@ -21,13 +21,13 @@
  *    "sources":[{"kind":K,"apiVersion":S,"state":S,"changed":T[,"message":S][,"skipped":I][,"skippedLast":S][,"unreadable":[{"namespace","name"[,"node"],"reason"}..][,"moreUnreadable":true]]}..],
  *    "list":{"apiVersion":"v1","kind":"List","items":[OBJECT..]},
  *    "usage":{"apiVersion":"evenkeel.io/v2","kind":"Usage","time":T,"nodes":[..],"pods":[..]},
- *    "state":{["ledger":[..]][,"workloads":[..]][,"slack":{..}][,"drain":{..}]}}
+ *    "state":{["ledger":[..]][,"workloads":[..]][,"demand":[..]][,"slack":{..}][,"drain":{..}]}}
  *
  * Objects stand in the order of enum object_kind, then of namespace and name; nodes and pods of
  * usage (stats_json.h) by node and name. "sources" is there where an API is followed and tells how
  * complete each kind was. "state" is what is remembered: ledger, the reservations, what was
  * promised to pods and is not among the objects yet (snapshot_parts.c); workloads, what their pods
- * used (workload_memory.h); slack, where placeholders stand (slack_memory.h); drain, timers and
+ * used (workload_memory.h); demand, what their containers demanded (demand.h); slack, where placeholders stand (slack_memory.h); drain, timers and
  * what else is remembered of drains (drain.h).
  */
 

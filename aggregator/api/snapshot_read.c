@@ -35,6 +35,8 @@ struct snapshot *snapshot_new(void)
 	s->node_stats = stats_json_set_new();
 	s->reservations = reservations_new();
 	s->join = join_new();
+	s->demand = demand_new();
+	join_set_demand(s->join, s->demand);
 	return s;
 }
 
@@ -50,6 +52,7 @@ void snapshot_free(struct snapshot *s)
 	stats_json_set_free(s->node_stats);
 	reservations_free(s->reservations);
 	join_free(s->join);
+	demand_free(s->demand);
 	plan_memory_fini(&s->memory);
 	buf_fini(&s->notes.text);
 	free(s);
@@ -277,6 +280,16 @@ static int read_workloads(struct snapshot *s, const struct snapshot_text *t, con
 	return rc ? snapshot_text_fail(t, "state.%s", why.text) : 0;
 }
 
+static int read_demand(struct snapshot *s, const struct snapshot_text *t, const cJSON *state)
+{
+	const cJSON *list = cJSON_GetObjectItemCaseSensitive(state, "demand");
+	struct error why = {""};
+
+	if (!list || !demand_read_records(s->demand, list, &why))
+		return 0;
+	return snapshot_text_fail(t, "state.%s", why.text);
+}
+
 /* The text is read here as it will be later, so that errors name the file. */
 static int read_memory(struct snapshot *s, const struct snapshot_text *t, const cJSON *state,
 		       enum plan_part part)
@@ -309,13 +322,16 @@ static int read_state(struct snapshot *s, const struct snapshot_text *t, const c
 		return snapshot_text_fail(t, "state: must be an object");
 	for (const cJSON *item = state->child; item; item = item->next)
 		if (strcmp(item->string, "ledger") != 0 && strcmp(item->string, "workloads") != 0 &&
-		    strcmp(item->string, "slack") != 0 && strcmp(item->string, "drain") != 0)
+		    strcmp(item->string, "demand") != 0 && strcmp(item->string, "slack") != 0 &&
+		    strcmp(item->string, "drain") != 0)
 			return snapshot_text_fail(
 				t, "state.%.64s: is unknown here; take a newer evenkeel",
 				item->string);
 	rc = snapshot_read_reservations(s, t, cJSON_GetObjectItemCaseSensitive(state, "ledger"));
 	if (!rc)
 		rc = read_workloads(s, t, state);
+	if (!rc)
+		rc = read_demand(s, t, state);
 	for (int p = 0; !rc && p < PLAN_PARTS; p++)
 		rc = read_memory(s, t, state, (enum plan_part)p);
 	return rc;

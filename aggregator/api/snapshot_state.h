@@ -31,6 +31,7 @@ struct snapshot {
 	struct stats_json_set *node_stats; /* owned */
 	struct reservations *reservations; /* owned; NULL: taken */
 	struct join *join; /* owned */
+	struct demand *demand; /* owned */
 	struct plan_memory memory; /* owned */
 	struct snapshot_notes notes;
 	size_t documents, objects;

@@ -50,6 +50,7 @@ struct join {
 	struct slot *slots; /* owned; sorted by name */
 	struct view *view; /* held: the newest; NULL: none yet */
 	struct owners *owners;
+	struct demand *demand; /* borrowed; NULL: none */
 	struct namespaces *namespaces;
 
 	/* between join_begin() and join_end() */
@@ -242,6 +243,11 @@ static void replace_slots(struct join *j)
 	j->next = NULL;
 }
 
+void join_set_demand(struct join *j, struct demand *d)
+{
+	j->demand = d;
+}
+
 int join_recall(struct join *j, const char *text, size_t len, struct error *error)
 {
 	return owners_recall(j->owners, text, len, error);
@@ -261,11 +267,14 @@ struct view *join_end(struct join *j)
 		     owners_table(j->owners, j->now_ns));
 	j->cluster = NULL;
 	v->namespaces = namespaces_table(j->namespaces);
+	v->demand = j->demand ? demand_table(j->demand, j->now_ns) : NULL;
 	v->node_set_version = j->node_set_version;
 	if (j->view)
 		view_cache_inherit(v->cache, j->view->cache);
 	view_drop(j->view);
 	j->view = view_hold(v);
+	if (j->demand)
+		demand_see(j->demand, v);
 	return v;
 }
 

@@ -18,6 +18,8 @@ struct join;
 
 struct join *join_new(void);
 void join_free(struct join *j); /* NULL is allowed; one that is under way needs its stats still */
+/* Where views have demand from, which sees them in turn; borrowed. Without it they have none. */
+void join_set_demand(struct join *j, struct demand *d);
 /* Restores saved use of workloads (workload_memory_read()) into the next view. */
 int join_recall(struct join *j, const char *text, size_t len, struct error *error);
 /*

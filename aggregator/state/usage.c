@@ -82,6 +82,7 @@
 
 struct usage_state {
 	struct usage_limits limits; /* fixed after start */
+	struct demand *demand; /* likewise; borrowed; NULL: none */
 	size_t count, room;
 	struct usage_node **nodes; /* owned; sorted by name */
 	struct usage_node *index; /* of the same, by name */
@@ -107,6 +108,11 @@ struct usage_state *usage_new(const struct usage_limits *limits)
 
 	u->limits = *limits;
 	return u;
+}
+
+void usage_set_demand(struct usage_state *u, struct demand *d)
+{
+	u->demand = d;
 }
 
 void usage_free(struct usage_state *u)
@@ -384,6 +390,8 @@ void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAM
 	answer->lost =
 		usage_node_apply(n, run, &interval, ++u->generation, u->limits.pods_per_node_max);
 	usage_node_note(n, &answer->quarantine, interval.end_ns);
+	if (u->demand)
+		demand_apply(u->demand, n, &interval);
 	flag_clock(n, answer);
 	answer->applied = interval.sequence;
 	note_stale(u, n);

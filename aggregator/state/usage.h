@@ -49,9 +49,12 @@ struct usage_limits {
 	uint32_t pods_per_node_max; /* default 8192 entries that are pods, units or slices */
 };
 
+struct demand;
 struct usage_state;
 
 struct usage_state *usage_new(const struct usage_limits *limits);
+/* Where the demand in intervals goes; borrowed until usage_free(). Without it, nowhere. */
+void usage_set_demand(struct usage_state *u, struct demand *d);
 void usage_free(struct usage_state *u);
 
 /*

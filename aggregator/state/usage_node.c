@@ -40,8 +40,10 @@ static void free_pod(struct usage_node *n, struct usage_pod *pod)
 
 static void drop_refs(struct usage_node *n)
 {
-	for (size_t i = 0; i < n->ref_count; i++)
+	for (size_t i = 0; i < n->ref_count; i++) {
 		usage_ref_drop_news(&n->refs[i]);
+		demand_release(n->refs[i].demand);
+	}
 	free(n->refs);
 	n->refs = NULL;
 	n->ref_count = 0;
@@ -186,6 +188,9 @@ static bool apply_identity(struct usage_node *n, struct usage_ref *r, const stru
 	r->qos = (uint8_t)e->entity->qos;
 	r->runtime = (uint8_t)e->entity->runtime;
 	r->news->entity = entity_hold(e->entity);
+	demand_release(r->demand);
+	r->demand = NULL;
+	r->demand_tries = 0;
 	r->pod = has_windows(e->entity) ? find_or_add_pod(n, e->entity) : NULL;
 	return true;
 }
@@ -325,8 +330,10 @@ static void forget(struct usage_node *n, int64_t end_ns)
 	for (size_t i = 0; i < n->ref_count; i++) {
 		struct usage_ref *r = &n->refs[i];
 
-		if (!r->current && is_due(n, forget_ref_ns(r), end_ns))
+		if (!r->current && is_due(n, forget_ref_ns(r), end_ns)) {
+			demand_release(r->demand);
 			continue; /* nothing is news of what is not current */
+		}
 		if (r->current && r->pod)
 			r->pod->current = true;
 		n->refs[count++] = *r;

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "aggregator/state/demand.h"
 #include "aggregator/state/node_clock.h"
 #include "aggregator/state/node_stats.h"
 #include "aggregator/state/pod_peaks.h"
@@ -64,6 +65,8 @@ struct usage_ref {
 	const struct kernel_limits *limits;
 	struct usage_news *news; /* owned; NULL: nothing */
 	struct usage_pod *pod; /* borrowed; NULL: a container in a pod */
+	struct demand_entry *demand; /* borrowed, to be released; NULL: not known */
+	uint8_t demand_tries; /* to find it */
 	int64_t seen_ns;
 };
 

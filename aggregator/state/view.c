@@ -79,6 +79,7 @@ void view_drop(struct view *v)
 	cluster_drop(v->cluster);
 	owner_table_drop(v->owners);
 	namespace_table_drop(v->namespaces);
+	demand_table_drop(v->demand);
 	view_cache_free(v->cache);
 	free(v);
 }

@@ -13,6 +13,7 @@
 
 #include "aggregator/model/model.h"
 #include "aggregator/model/pod_load.h"
+#include "aggregator/state/demand.h"
 #include "aggregator/state/node_stats.h"
 #include "aggregator/state/workload_memory.h"
 
@@ -140,6 +141,7 @@ struct view {
 	struct cluster *cluster; /* held; NULL: standalone, nobody asks an API */
 	struct owner_table *owners; /* held; NULL: none known */
 	struct namespace_table *namespaces; /* held; NULL: no API, or no pods */
+	struct demand_table *demand; /* held; NULL: nothing was measured */
 	/* Equal in two views of one join: both have nodes of the same names. 0: unknown. */
 	uint64_t node_set_version;
 	struct view_cache *cache; /* owned; what readers made of it (view_cache.h) */

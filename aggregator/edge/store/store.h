@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "aggregator/planner/drain_log.h"
+#include "aggregator/state/demand.h"
 #include "aggregator/state/shared_body.h"
 #include "aggregator/state/usage.h"
 #include "shared/error.h"
@@ -22,7 +23,11 @@ struct store_config {
 	void *ctx;
 };
 
-enum { STORE_BATCH_ROWS = 32, STORE_MEMOS_MAX = 5, STORE_MEMO_BYTES_MAX = 16 << 20 };
+enum {
+	STORE_BATCH_ROWS = 32,
+	STORE_MEMOS_MAX = 5 + DEMAND_SHARDS,
+	STORE_MEMO_BYTES_MAX = 16 << 20
+};
 
 /* The state of a planner, under its name. */
 struct store_memo {
