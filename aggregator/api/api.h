@@ -118,6 +118,7 @@ api_handler api_node_history; /* GET /v1/nodes/NAME/history */
 api_handler api_fleet; /* GET /v1/fleet */
 api_handler api_pods; /* GET /v1/pods */
 api_handler api_pod_history; /* GET /v1/pods/NAMESPACE/NAME/history */
+api_handler api_advice; /* GET /v1/advice */
 api_handler api_scores; /* POST /v1/scores */
 api_handler api_drain; /* GET /v1/drain */
 api_handler api_drain_history; /* GET /v1/drain/history */

@@ -246,10 +246,9 @@ void list_pick_sort(struct list_pick *p)
 	}
 }
 
-static void write_continue(struct jsonw *w, const struct list_item *last)
+void list_write_continue(struct jsonw *w, const char *namespace, const char *name, const char *node)
 {
-	char *plain =
-		mem_printf("%s\n%s\n%s", item_namespace(last), item_name(last), item_node(last));
+	char *plain = mem_printf("%s\n%s\n%s", namespace, name, node);
 	size_t len = strlen(plain);
 	size_t size = sodium_base64_encoded_len(len, TOKEN_VARIANT);
 	char *token = mem_alloc(size);
@@ -301,8 +300,10 @@ void list_write_pod_use(struct jsonw *w, bool shared)
 
 void list_write_close(struct jsonw *w, const struct list_pick *p)
 {
-	if (p->more && p->query->sort == LIST_BY_NAME)
-		write_continue(w, &p->items[p->count - 1]);
+	const struct list_item *last = p->count ? &p->items[p->count - 1] : NULL;
+
+	if (last && p->more && p->query->sort == LIST_BY_NAME)
+		list_write_continue(w, item_namespace(last), item_name(last), item_node(last));
 	list_answer_close(w);
 }
 

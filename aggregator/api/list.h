@@ -72,6 +72,9 @@ void list_pick_sort(struct list_pick *p);
 /* Begins the answer: {"apiVersion","kind","time", and ends it. */
 void list_answer_open(struct api_response *rs, struct jsonw *w, const char *kind, int64_t now_ns);
 void list_answer_close(struct jsonw *w);
+/* "continue" behind an item; of a list without nodes, node is what else names it. */
+void list_write_continue(struct jsonw *w, const char *namespace, const char *name,
+			 const char *node);
 /* Ends an answer whose "items" were picked: "continue", where more follow. */
 void list_write_close(struct jsonw *w, const struct list_pick *p);
 /* key:[LINE,..]; the text may be NULL. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "aggregator/api/route.h"
+#include "aggregator/policy/advice/advice.h"
 
 /* Names of all nodes, or all nodes whole: 5000 with what a kubelet tells have about 60 MiB. */
 enum { EXTENDER_BODY_MOST = 64 << 20 };
@@ -91,6 +92,20 @@ static const struct api_field pods_query[] = {
 	OPTIONAL("node", API_STRING, NULL, "Only on this node."),
 	PAGE,
 	OPTIONAL("peaks", API_BOOLEAN, booleans, "With the peaks of the last 24 hours."),
+	{0},
+};
+
+static const struct api_field advice_query[] = {
+	OPTIONAL("namespace", API_STRING, NULL, "Only of this namespace."),
+	OPTIONAL("limit", API_INTEGER, NULL, "At most so many items, 500 unless said."),
+	OPTIONAL("continue", API_STRING, NULL, "The token of the page before."),
+	LABELS,
+	OPTIONAL("policy", API_STRING, advice_policies,
+		 "How much room proposals leave above what is demanded."),
+	OPTIONAL("throttledBelow", API_STRING, NULL,
+		 "The share of periods that a proposed CPU limit may throttle: 1% or 0.01, which is "
+		 "the default."),
+	EXPLAIN,
 	{0},
 };
 
@@ -294,6 +309,9 @@ const struct route api_routes[] = {
 	{"/v1/pods/{namespace}/{name}/history", "GET", api_pod_history, API_WORK_SHORT,
 	 "Use of a pod or another workload in the last 15 minutes, by 30 seconds",
 	 .kind = "PodHistory", .list = true, .query = pod_history_query},
+	{"/v1/advice", "GET", api_advice, API_WORK_LONG,
+	 "Requests and limits for the containers of workloads, by what they demanded",
+	 .kind = "AdviceList", .resource = "advices", .list = true, .query = advice_query},
 	{"/v1/quotas", "GET", api_quotas, API_WORK_SHORT,
 	 "Elastic quotas: guaranteed, used, borrowed, lent, and really used", .kind = "QuotaList",
 	 .resource = "quotas", .list = true, .query = quotas_query},

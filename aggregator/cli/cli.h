@@ -34,6 +34,8 @@ enum cli_output {
 	OUTPUT_COMMANDS, /* of drain: what kubectl is to do */
 	OUTPUT_SOFT_TAINTS, /* likewise */
 	OUTPUT_PLAN, /* likewise: a file for evenkeel verify */
+	OUTPUT_PATCH, /* of advise: commands of kubectl */
+	OUTPUT_VPA, /* likewise: objects for kubectl apply */
 	OUTPUT_BALLOONS, /* of slack: objects for kubectl apply */
 	OUTPUT_BUFFERS, /* likewise */
 };
@@ -47,6 +49,9 @@ struct cli_options {
 	bool help, version, no_headers, strict, all_namespaces, reverse;
 	bool all, explain, history, containers, contention;
 	bool dry_run, yes; /* of act */
+	bool nodes; /* of advise, as the next two */
+	int policy; /* enum advice_policy */
+	char *throttled_below;
 	int64_t watch_ns; /* between two pictures; 0: one answer */
 	char *server, *namespace, *pod, *variant, *blend, *usage;
 	struct client_access access; /* to the server; but for the token of the environment */
@@ -141,7 +146,7 @@ struct command {
 	int (*run)(struct cli *cli);
 };
 
-extern const struct command command_act, command_completion, command_doctor, command_drain,
+extern const struct command command_act, command_advise, command_completion, command_doctor, command_drain,
 	command_glossary, command_nodes, command_options, command_pods, command_quota,
 	command_replay, command_scores, command_slack, command_verify, command_version,
 	command_whatif;

@@ -23,25 +23,18 @@
 const char *const cli_windows[] = {"5m", "10m", "15m", NULL};
 
 static const struct command *const commands[] = {
-	&command_nodes,	 &command_pods,	   &command_scores,	&command_quota,	  &command_slack,
-	&command_drain,	 &command_verify,  &command_act,	&command_whatif,  &command_replay,
-	&command_doctor, &command_version, &command_completion, &command_options, &command_glossary,
+	&command_nodes,	  &command_pods,       &command_advise,	 &command_scores,
+	&command_quota,	  &command_slack,      &command_drain,	 &command_verify,
+	&command_act,	  &command_whatif,     &command_replay,	 &command_doctor,
+	&command_version, &command_completion, &command_options, &command_glossary,
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
-static const char *const outputs[] = {"table",
-				      "wide",
-				      "json",
-				      "yaml",
-				      "csv",
-				      "name",
-				      "commands",
-				      "soft-taints",
-				      "plan",
-				      "balloons",
-				      "capacitybuffers",
-				      NULL};
+static const char *const outputs[] = {
+	"table",	   "wide",	  "json", "yaml",  "csv", "name",
+	"commands",	   "soft-taints", "plan", "patch", "vpa", "balloons",
+	"capacitybuffers", NULL};
 static const char *const periods[] = {"2s", NULL};
 static const char *const colors[] = {"auto", "always", "never", NULL};
 

@@ -38,6 +38,9 @@ const char *output_conflict(const struct cli_options *o, const struct command *c
 		return "-o soft-taints goes with drain";
 	if (o->output == OUTPUT_PLAN && strcmp(command->name, "drain") != 0)
 		return "-o plan goes with drain";
+	if ((o->output == OUTPUT_PATCH || o->output == OUTPUT_VPA) &&
+	    strcmp(command->name, "advise") != 0)
+		return "-o patch and -o vpa go with advise";
 	if (output_is_rows((enum cli_output)o->output) && !command->lists)
 		return "-o csv and -o name go with lists; take -o json or yaml here";
 	if (output_is_rows((enum cli_output)o->output) && o->explain)

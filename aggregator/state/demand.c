@@ -269,6 +269,14 @@ static const struct kube_pod *find_pod(const struct view *v, const char *node, c
 	return NULL;
 }
 
+void demand_key_of(const struct kube_pod *pod, char key[WORKLOAD_KEY_MAX + 1])
+{
+	workload_key_of(pod, key);
+	if (!*key)
+		snprintf(key, WORKLOAD_KEY_MAX + 1, "%s/Pod/%s", pod->object.namespace,
+			 pod->object.name);
+}
+
 /* "KEY\0CONTAINER\0" of a container in a pod; its length, 0: not known. */
 static size_t name_container(const struct view *v, const char *node, const struct usage_ref *r,
 			     char text[TEXT_MAX])
@@ -279,10 +287,7 @@ static size_t name_container(const struct view *v, const char *node, const struc
 
 	if (!pod || !kube_pod_find_container(pod, r->id, container))
 		return 0;
-	workload_key_of(pod, text);
-	if (!*text)
-		snprintf(text, WORKLOAD_KEY_MAX + 1, "%s/Pod/%s", pod->object.namespace,
-			 pod->object.name);
+	demand_key_of(pod, text);
 	len = strlen(text) + 1;
 	memcpy(text + len, container, strlen(container) + 1);
 	return len + strlen(container) + 1;

@@ -72,6 +72,9 @@ static inline unsigned int demand_bucket(const struct demand_weights *w, size_t 
 	return ((const uint8_t *)(w->weight + w->room))[i];
 }
 
+/* workload_key_of() of a pod; "shop/Pod/web-0" where it has no controller. */
+void demand_key_of(const struct kube_pod *pod, char key[WORKLOAD_KEY_MAX + 1]);
+
 struct demand;
 struct demand_entry; /* of a record, for those that add to it */
 struct usage_node;

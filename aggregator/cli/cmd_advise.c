@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * evenkeel advise: requests and limits for the containers of workloads, those first whose requests
+ * are too small. -o patch prints a line for kubectl for each workload, -o vpa objects of
+ * VerticalPodAutoscaler; both only change what differs by a tenth, and limits only where there are
+ * some. --nodes makes the change in a copy of the cluster, as evenkeel whatif does.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aggregator/cli/client.h"
+#include "aggregator/cli/columns.h"
+#include "aggregator/cli/commands.h"
+#include "aggregator/cli/lines.h"
+#include "aggregator/cli/pages.h"
+#include "aggregator/policy/advice/advice.h"
+#include "shared/array.h"
+#include "shared/json_yaml.h"
+#include "shared/mem.h"
+#include "shared/units.h"
+
+static const struct option_spec specs[] = {
+	CLI_CHOICE("policy", 0, policy, NULL, "balanced", advice_policies,
+		   "Room above demand: CPU requests are the 90th percentile, memory requests the "
+		   "peak and 15%; saving: the 80th and 5%; safe: the 99th and 30%."),
+	CLI_TEXT("throttled-below", 0, throttled_below, "SHARE",
+		 "Share of periods that a proposed CPU limit may throttle; default 1%."),
+	CLI_FLAG("explain", 0, explain, "Print the numbers behind each proposal."),
+	CLI_FLAG("nodes", 0, nodes,
+		 "Print what the proposed requests would change: nodes to drain, slack and others, "
+		 "as evenkeel whatif does."),
+	CLI_SELECTOR("workloads whose newest pod is one"),
+	{0},
+};
+
+/* --- items ------------------------------------------------------------------------------------ */
+
+struct advise {
+	struct cli *cli;
+	cJSON *items; /* owned; those of the call, in the API's order */
+	cJSON *total; /* owned; NULL: none */
+};
+
+/* NAME, NAMESPACE/NAME or NAMESPACE/KIND/NAME. */
+static bool is_called(const cJSON *item, const char *workload)
+{
+	const char *namespace = document_text_or(item, "namespace", ""),
+		   *kind = document_text_or(item, "workload.kind", ""),
+		   *name = document_text_or(item, "workload.name", "");
+	char *middle = mem_printf("%s/%s", namespace, name),
+	     *whole = mem_printf("%s/%s/%s", namespace, kind, name);
+	bool called = strcmp(workload, name) == 0 || strcmp(workload, middle) == 0 ||
+		      strcmp(workload, whole) == 0;
+
+	free(middle);
+	free(whole);
+	return called;
+}
+
+static bool take_item(void *context, const cJSON *item, double time, double held)
+{
+	struct advise *a = context;
+	const char *workload = a->cli->operand_count ? a->cli->operands[0] : NULL;
+
+	(void)time;
+	(void)held;
+	if (workload && !is_called(item, workload))
+		return false;
+	cJSON_AddItemToArray(a->items, cJSON_Duplicate(item, true));
+	return true;
+}
+
+static void take_total(void *context, const cJSON *page)
+{
+	struct advise *a = context;
+
+	if (!a->total)
+		a->total = cJSON_Duplicate(document_at(page, "total"), true);
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+static void cell_namespace(const struct row *r, const struct column *c)
+{
+	const char *namespace = document_text_or(r->item, c->at, "");
+
+	table_cell(r->table, PAINT_PLAIN, *namespace ? namespace : "-");
+}
+
+static void cell_workload(const struct row *r, const struct column *c)
+{
+	row_add(r, PAINT_PLAIN, true, "%s/%s", document_text_or(r->item, c->of, ""),
+		document_text_or(r->item, c->at, ""));
+}
+
+static void cell_hours(const struct row *r, const struct column *c)
+{
+	char age[UNITS_LEN];
+
+	units_age(row_number(r, c->at) * 3600, age);
+	table_cell(r->table, document_is(r->item, "confidence", "high") ? PAINT_PLAIN : PAINT_WARN,
+		   age);
+}
+
+static const struct column_paint verdicts[] = {
+	{"tooSmall", PAINT_BAD},
+	{"tooLarge", PAINT_WARN},
+	{NULL, PAINT_PLAIN},
+};
+
+#define DEMAND_CPU(statistic) "demand.cpuMillicores." statistic
+
+/* clang-format off */
+static const struct column columns[] = {
+	{"NAMESPACE", FORM_NAME, cell_namespace, .at = "namespace", .empty = columns_unknown},
+	{"WORKLOAD", FORM_NAME, cell_workload, .at = "workload.name", .of = "workload.kind"},
+	{"CONTAINER", FORM_NAME, cell_text, .at = "container", .empty = columns_unknown},
+	{"PODS", FORM_RIGHT, cell_count, .at = "pods", .wide = true},
+	{"ADVICE", FORM_LEFT, cell_text, .at = "verdict", .paints = verdicts},
+	{"CPU-REQ", FORM_RIGHT, cell_cpu, .at = "requests.cpuMillicores"},
+	{"CPU-NEEDED", FORM_RIGHT, cell_cpu, .at = "proposed.requests.cpuMillicores"},
+	{"CPU-LIM", FORM_RIGHT, cell_cpu_limit, .at = "limits.cpuMillicores", .spare = 5},
+	{"LIM-NEEDED", FORM_RIGHT, cell_cpu, .at = "proposed.limits.cpuMillicores", .spare = 4},
+	{"P50", FORM_RIGHT, cell_cpu, .at = DEMAND_CPU("p50"), .wide = true},
+	{"P95", FORM_RIGHT, cell_cpu, .at = DEMAND_CPU("p95"), .wide = true},
+	{"P99", FORM_RIGHT, cell_cpu, .at = DEMAND_CPU("p99"), .wide = true},
+	{"START", FORM_RIGHT, cell_cpu, .at = DEMAND_CPU("startP99"), .wide = true, .empty = columns_unknown},
+	{"THROTTLED", FORM_RIGHT, cell_share, .at = "demand.throttledRatio", .spare = 3},
+	{"MEM-REQ", FORM_RIGHT, cell_bytes, .at = "requests.memoryBytes"},
+	{"MEM-NEEDED", FORM_RIGHT, cell_bytes, .at = "proposed.requests.memoryBytes"},
+	{"MEM-LIM", FORM_RIGHT, cell_bytes_limit, .at = "limits.memoryBytes", .wide = true},
+	{"MEM-LIM-NEEDED", FORM_RIGHT, cell_bytes, .at = "proposed.limits.memoryBytes", .wide = true},
+	{"PEAK", FORM_RIGHT, cell_bytes, .at = "demand.memoryPeakBytes", .spare = 2},
+	{"OOM", FORM_RIGHT, cell_faults, .at = "demand.oomKills", .spare = 6},
+	{"SEEN", FORM_RIGHT, cell_hours, .at = "hours", .spare = 1},
+	{0},
+};
+/* clang-format on */
+
+static const struct csv_field fields[] = {
+	{"namespace", "namespace"},
+	{"workload_kind", "workload.kind"},
+	{"workload_name", "workload.name"},
+	{"container", "container"},
+	{"pods", "pods"},
+	{"advice", "verdict"},
+	{"urgency", "urgency"},
+	{"confidence", "confidence"},
+	{"hours", "hours"},
+	{"cpu_request_millicores", "requests.cpuMillicores"},
+	{"cpu_limit_millicores", "limits.cpuMillicores"},
+	{"memory_request_bytes", "requests.memoryBytes"},
+	{"memory_limit_bytes", "limits.memoryBytes"},
+	{"cpu_p50_millicores", DEMAND_CPU("p50")},
+	{"cpu_p95_millicores", DEMAND_CPU("p95")},
+	{"cpu_p99_millicores", DEMAND_CPU("p99")},
+	{"cpu_start_p99_millicores", DEMAND_CPU("startP99")},
+	{"memory_peak_bytes", "demand.memoryPeakBytes"},
+	{"throttled_ratio", "demand.throttledRatio"},
+	{"oom_kills", "demand.oomKills"},
+	{"proposed_cpu_request_millicores", "proposed.requests.cpuMillicores"},
+	{"proposed_cpu_limit_millicores", "proposed.limits.cpuMillicores"},
+	{"proposed_memory_request_bytes", "proposed.requests.memoryBytes"},
+	{"proposed_memory_limit_bytes", "proposed.limits.memoryBytes"},
+	{"proposed_throttled_ratio", "proposed.throttledRatio"},
+	{0},
+};
+
+static void say_total(struct cli *cli, const cJSON *total)
+{
+	char cpu[UNITS_LEN], mem[UNITS_LEN], more_cpu[UNITS_LEN], more_mem[UNITS_LEN];
+	double large = document_number(total, "verdicts.tooLarge"),
+	       small = document_number(total, "verdicts.tooSmall");
+
+	if (!(document_number(total, "containers") > document_number(total, "verdicts.undeclared")))
+		return;
+	units_cpu(document_number(total, "freed.cpuMillicores"), cpu);
+	units_bytes(document_number(total, "freed.memoryBytes"), mem);
+	units_cpu(document_number(total, "missing.cpuMillicores"), more_cpu);
+	units_bytes(document_number(total, "missing.memoryBytes"), more_mem);
+	buf_add_char(&cli->out, '\n');
+	lines_wrap(
+		cli, 0,
+		"Requests of %.0f container%s are too small, of %.0f too large. What is requested "
+		"and not needed: %s CPU and %s; needed and not requested: %s and %s.",
+		small, units_plural(small), large, cpu, mem, more_cpu, more_mem);
+}
+
+static void explain(struct cli *cli, const cJSON *item)
+{
+	buf_add_char(&cli->out, '\n');
+	lines_print(cli, "%s/%s/%s %s:", document_text_or(item, "namespace", ""),
+		    document_text_or(item, "workload.kind", ""),
+		    document_text_or(item, "workload.name", ""),
+		    document_text_or(item, "container", ""));
+	lines_wrap_list(cli, 2, document_at(item, "explanation"));
+}
+
+static void show_table(struct advise *a)
+{
+	struct row row = {.cli = a->cli, .table = columns_start(a->cli, columns, fields)};
+
+	for (row.item = document_first(a->items, ""); row.item; row.item = row.item->next) {
+		char *name = mem_printf("%s\n%s/%s", document_text_or(row.item, "namespace", ""),
+					document_text_or(row.item, "workload.name", ""),
+					document_text_or(row.item, "container", ""));
+
+		columns_add_row(&row, name, document_number(row.item, "urgency"), columns, fields);
+		free(name);
+	}
+	columns_hide(a->cli, row.table, columns);
+	columns_print(a->cli, row.table, "advice");
+	table_free(row.table);
+	if (output_is_rows(a->cli->form))
+		return;
+	for (row.item = document_first(a->items, ""); row.item && a->cli->options->explain;
+	     row.item = row.item->next)
+		explain(a->cli, row.item);
+	if (!a->cli->operand_count)
+		say_total(a->cli, a->total);
+}
+
+/* --- objects and commands --------------------------------------------------------------------- */
+
+static bool is_same_workload(const cJSON *a, const cJSON *b)
+{
+	return b && document_is(a, "namespace", document_text(b, "namespace")) &&
+	       document_is(a, "workload.kind", document_text(b, "workload.kind")) &&
+	       document_is(a, "workload.name", document_text(b, "workload.name"));
+}
+
+/* Of those that evenkeel can name in a patch or a VerticalPodAutoscaler. */
+static const struct kind_row {
+	const char *kind, *version;
+	bool whole; /* the template is in spec.jobTemplate.spec */
+} kinds[] = {
+	{"Deployment", "apps/v1", false},	{"StatefulSet", "apps/v1", false},
+	{"DaemonSet", "apps/v1", false},	{"ReplicaSet", "apps/v1", false},
+	{"ReplicationController", "v1", false}, {"CronJob", "batch/v1", true},
+};
+
+static const struct kind_row *kind_of(const cJSON *item)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (document_is(item, "workload.kind", kinds[i].kind))
+			return &kinds[i];
+	return NULL;
+}
+
+/* As Kubernetes names objects: safe in a shell. */
+static bool is_plain(const char *name)
+{
+	return *name && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz"
+					   "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-")];
+}
+
+static bool is_told(const cJSON *item)
+{
+	return kind_of(item) && is_plain(document_text_or(item, "namespace", "")) &&
+	       is_plain(document_text_or(item, "workload.name", "")) &&
+	       is_plain(document_text_or(item, "container", "")) &&
+	       (document_is(item, "verdict", "tooSmall") ||
+		document_is(item, "verdict", "tooLarge"));
+}
+
+/* amounts: "requests" or "limits" of what is proposed; only where there are some now, for limits. */
+static void add_amounts(cJSON *to, const char *key, const cJSON *item, const char *amounts,
+			bool only_present)
+{
+	char *now = mem_printf("%s.cpuMillicores", amounts),
+	     *path = mem_printf("proposed.%s.cpuMillicores", amounts);
+	double cpu = document_number(item, path), has_cpu = document_number(item, now), mem,
+	       has_mem;
+	cJSON *list = cJSON_CreateObject();
+	char *text;
+
+	free(now);
+	free(path);
+	now = mem_printf("%s.memoryBytes", amounts);
+	path = mem_printf("proposed.%s.memoryBytes", amounts);
+	mem = document_number(item, path);
+	has_mem = document_number(item, now);
+	free(now);
+	free(path);
+	if (!isnan(cpu) && !(only_present && isnan(has_cpu))) {
+		text = mem_printf("%.0fm", cpu);
+		cJSON_AddStringToObject(list, "cpu", text);
+		free(text);
+	}
+	if (!isnan(mem) && !(only_present && isnan(has_mem))) {
+		text = mem_printf("%.0fMi", ceil(mem / 0x1p20));
+		cJSON_AddStringToObject(list, "memory", text);
+		free(text);
+	}
+	if (list->child)
+		cJSON_AddItemToObject(to, key, list);
+	else
+		cJSON_Delete(list);
+}
+
+/* The items of one workload from the first on that are told; *item becomes the one behind them. */
+static cJSON *containers_of(const cJSON **item, cJSON *(*make)(const cJSON *item))
+{
+	const cJSON *first = *item;
+	cJSON *list = cJSON_CreateArray();
+
+	for (; *item && is_same_workload(first, *item); *item = (*item)->next)
+		if (is_told(*item))
+			cJSON_AddItemToArray(list, make(*item));
+	return list;
+}
+
+static cJSON *patch_container(const cJSON *item)
+{
+	cJSON *c = cJSON_CreateObject(), *resources;
+
+	cJSON_AddStringToObject(c, "name", document_text(item, "container"));
+	resources = cJSON_AddObjectToObject(c, "resources");
+	add_amounts(resources, "requests", item, "requests", false);
+	add_amounts(resources, "limits", item, "limits", true);
+	return c;
+}
+
+static void show_patches(struct advise *a)
+{
+	const cJSON *item = document_first(a->items, ""), *first;
+
+	while ((first = item) != NULL) {
+		cJSON *containers = containers_of(&item, patch_container), *patch, *at;
+		const struct kind_row *kind = kind_of(first);
+		char *text;
+
+		if (!containers->child || !kind) {
+			cJSON_Delete(containers);
+			continue;
+		}
+		patch = cJSON_CreateObject();
+		at = cJSON_AddObjectToObject(patch, "spec");
+		if (kind->whole)
+			at = cJSON_AddObjectToObject(cJSON_AddObjectToObject(at, "jobTemplate"),
+						     "spec");
+		at = cJSON_AddObjectToObject(cJSON_AddObjectToObject(at, "template"), "spec");
+		cJSON_AddItemToObject(at, "containers", containers);
+		text = cJSON_PrintUnformatted(patch);
+		buf_printf(&a->cli->out,
+			   "kubectl patch %s %s --namespace %s --type strategic --patch '%s'\n",
+			   kind->kind, document_text(first, "workload.name"),
+			   document_text(first, "namespace"), text);
+		free(text);
+		cJSON_Delete(patch);
+	}
+}
+
+static cJSON *bound_container(const cJSON *item)
+{
+	cJSON *c = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(c, "containerName", document_text(item, "container"));
+	add_amounts(c, "minAllowed", item, "requests", false);
+	add_amounts(c, "maxAllowed", item, "limits", false);
+	return c;
+}
+
+static void show_autoscalers(struct advise *a)
+{
+	const cJSON *item = document_first(a->items, ""), *first;
+
+	while ((first = item) != NULL) {
+		cJSON *containers = containers_of(&item, bound_container), *vpa, *at, *ref;
+		const struct kind_row *kind = kind_of(first);
+
+		if (!containers->child || !kind) {
+			cJSON_Delete(containers);
+			continue;
+		}
+		vpa = cJSON_CreateObject();
+		cJSON_AddStringToObject(vpa, "apiVersion", "autoscaling.k8s.io/v1");
+		cJSON_AddStringToObject(vpa, "kind", "VerticalPodAutoscaler");
+		at = cJSON_AddObjectToObject(vpa, "metadata");
+		cJSON_AddStringToObject(at, "name", document_text(first, "workload.name"));
+		cJSON_AddStringToObject(at, "namespace", document_text(first, "namespace"));
+		at = cJSON_AddObjectToObject(vpa, "spec");
+		ref = cJSON_AddObjectToObject(at, "targetRef");
+		cJSON_AddStringToObject(ref, "apiVersion", kind->version);
+		cJSON_AddStringToObject(ref, "kind", kind->kind);
+		cJSON_AddStringToObject(ref, "name", document_text(first, "workload.name"));
+		cJSON_AddStringToObject(cJSON_AddObjectToObject(at, "updatePolicy"), "updateMode",
+					"Off");
+		cJSON_AddItemToObject(cJSON_AddObjectToObject(at, "resourcePolicy"),
+				      "containerPolicies", containers);
+		json_yaml_write(vpa, true, &a->cli->out);
+		cJSON_Delete(vpa);
+	}
+}
+
+/* --- nodes ------------------------------------------------------------------------------------ */
+
+/* What evenkeel whatif would be told: "shop/web=app/cpu:250m,memory:300Mi". */
+static void add_resize(struct option_list *to, const cJSON *item)
+{
+	cJSON *amounts = cJSON_CreateObject();
+	const char *cpu, *mem;
+
+	add_amounts(amounts, "requests", item, "requests", false);
+	cpu = document_text(amounts, "requests.cpu");
+	mem = document_text(amounts, "requests.memory");
+	to->items = array_grow(to->items, to->count, sizeof(*to->items));
+	to->items[to->count++] =
+		mem_printf("%s/%s=%s/%s%s%s%s%s", document_text(item, "namespace"),
+			   document_text(item, "workload.name"), document_text(item, "container"),
+			   cpu ? "cpu:" : "", cpu ? cpu : "", cpu && mem ? "," : "",
+			   mem ? "memory:" : "", mem ? mem : "");
+	cJSON_Delete(amounts);
+}
+
+static int show_nodes(struct advise *a)
+{
+	struct cli_options options = *a->cli->options;
+	struct option_list resize = {0};
+	int code = CLI_OK;
+
+	for (const cJSON *item = document_first(a->items, ""); item; item = item->next)
+		if (is_told(item) && !document_is(item, "workload.kind", "CronJob"))
+			add_resize(&resize, item);
+	if (!resize.count) {
+		lines_print(a->cli, "Nothing would change: no request is too small or too large.");
+	} else {
+		const struct cli_options *given = a->cli->options;
+		size_t operands = a->cli->operand_count;
+
+		options.changes.resize = resize;
+		a->cli->options = &options;
+		a->cli->operand_count = 0;
+		code = command_whatif.run(a->cli);
+		a->cli->options = given;
+		a->cli->operand_count = operands;
+	}
+	option_list_free(&resize);
+	return code;
+}
+
+/* --- the command ------------------------------------------------------------------------------ */
+
+static int show(struct advise *a, const struct list *l)
+{
+	struct cli *cli = a->cli;
+
+	if (cli->options->nodes)
+		return show_nodes(a);
+	if (cli->options->output == OUTPUT_JSON)
+		list_print_json(l, &cli->out);
+	else if (cli->options->output == OUTPUT_PATCH)
+		show_patches(a);
+	else if (cli->options->output == OUTPUT_VPA)
+		show_autoscalers(a);
+	else if (a->items->child)
+		show_table(a);
+	if (a->items->child)
+		return CLI_OK;
+	if (cli->operand_count)
+		return cli_fail(&cli->reason, CLI_STALE,
+				"no container of a workload \"%.253s\" was measured",
+				cli->operands[0]);
+	return cli_fail(&cli->reason, CLI_STALE,
+			"no demand was measured: agents of this version tell it, once pods run");
+}
+
+static int run(struct cli *cli)
+{
+	const struct cli_options *o = cli->options;
+	struct advise a = {.cli = cli, .items = cJSON_CreateArray()};
+	struct buf path = BUF_INIT;
+	struct list l;
+	int code, rc;
+
+	if (cli->operand_count > 1)
+		return cli_fail(&cli->reason, CLI_USAGE,
+				"advise takes one workload, and not \"%.60s\" as well",
+				cli->operands[1]);
+	buf_add_str(&path, "/v1/advice?limit=5000");
+	if (!o->all_namespaces)
+		client_add_parameter(&path, "namespace", o->namespace);
+	client_add_parameter(&path, "labelSelector", o->selector);
+	client_add_parameter(&path, "policy", advice_policies[o->policy]);
+	client_add_parameter(&path, "throttledBelow", o->throttled_below);
+	client_add_parameter(&path, "explain", o->explain ? "true" : NULL);
+	list_init(&l, take_item, &a);
+	l.envelope = take_total;
+	rc = list_fetch(&l, cli->client, path.data, &cli->reason);
+	code = rc ? client_exit(rc) : show(&a, &l);
+	list_fini(&l);
+	buf_fini(&path);
+	cJSON_Delete(a.items);
+	cJSON_Delete(a.total);
+	return code;
+}
+
+const struct command command_advise = {
+	.name = "advise",
+	.usage = "[WORKLOAD]",
+	.summary = "Show which requests and limits containers need",
+	.details =
+		"Shows one row for each container of a workload, those first whose requests are "
+		"too "
+		"small. WORKLOAD is NAME, NAMESPACE/NAME or NAMESPACE/KIND/NAME. Demand for CPU is "
+		"use and what throttling cut off, over all pods of the workload, without the first "
+		"two minutes of each; a day counts half as much as the day after it. LIM-NEEDED is "
+		"the CPU limit at which no more than --throttled-below of the periods are "
+		"throttled. -o patch prints commands of kubectl, -o vpa VerticalPodAutoscalers "
+		"that "
+		"change nothing (updateMode Off); a container without a limit gets none.",
+	.examples = {{"evenkeel advise -n shop", "Requests and limits of a namespace."},
+		     {"evenkeel advise shop/web --explain", "The numbers behind each proposal."},
+		     {"evenkeel advise --policy saving --nodes",
+		      "What smaller requests would do to the nodes."},
+		     {"evenkeel advise -n shop -o patch", "Commands that change the workloads."}},
+	.terms = {"ADVICE", "CPU-NEEDED", "LIM-NEEDED", "START", "PEAK", "SEEN", "THROTTLED",
+		  "OOM"},
+	.specs = specs,
+	.lists = true,
+	.run = run,
+};

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "aggregator/policy/advice/advice.h"
+
+#include <math.h>
+
+#include "shared/histogram.h"
+#include "shared/units.h"
+
+#define HOUR_NS	       (3600 * 1000000000LL)
+#define DAY_NS	       (24 * HOUR_NS)
+#define TOO_MUCH       1.1 /* a request this much away from the proposal is wrong .. */
+#define LITTLE_CPU     10.0 /* .. unless it is by no more than so many millicores .. */
+#define LITTLE_MEM     (16.0 * 0x1p20) /* .. or bytes */
+#define LEAST_SECONDS  10 /* of demand, for a proposal */
+#define LONGEST_SAMPLE 0.25 /* seconds, for a limit: a quota has periods of 0.1 s */
+#define OOM_GROWTH     1.2
+#define COUNTS	       1e9 /* of a histogram made of weights */
+
+static const struct policy_row {
+	double percentile, margin;
+	int days;
+} policies[ADVICE_POLICIES] = {
+	[ADVICE_BALANCED] = {0.90, 0.15, DEMAND_DAYS},
+	[ADVICE_SAVING] = {0.80, 0.05, 2},
+	[ADVICE_SAFE] = {0.99, 0.30, DEMAND_DAYS},
+};
+
+const char *const advice_policies[] = {"balanced", "saving", "safe", NULL};
+const char *const advice_verdicts[] = {"unknown", "tooSmall", "tooLarge", "fits", "undeclared"};
+const char *const advice_confidences[] = {"low", "medium", "high"};
+
+/* --- demand ----------------------------------------------------------------------------------- */
+
+static double sum_of(const struct demand_weights *w)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < w->count; i++)
+		sum += w->weight[i];
+	return sum;
+}
+
+/* In shares of a billion. False: there is nothing. */
+static bool percentiles(const struct demand_weights *w, const double q[], double out[],
+			unsigned int count)
+{
+	struct histogram h = {0};
+	double sum = sum_of(w);
+
+	for (size_t i = 0; i < w->count; i++)
+		h.count[demand_bucket(w, i)] = (uint32_t)ceil(w->weight[i] / sum * COUNTS);
+	return histogram_quantiles(&h, q, out, count, HISTOGRAM_CPU_X0, 0, INFINITY);
+}
+
+/* Where bucket i ends; the last one is open. */
+static double border(unsigned int bucket)
+{
+	return HISTOGRAM_CPU_X0 * pow(HISTOGRAM_GROWTH, bucket);
+}
+
+double advice_share_above(const struct demand_weights *w, double limit_milli)
+{
+	double above = 0, ran = 0;
+
+	for (size_t i = 0; i < w->count; i++) {
+		unsigned int bucket = demand_bucket(w, i);
+
+		if (!bucket)
+			continue;
+		ran += w->weight[i];
+		if (border(bucket) > limit_milli * (1 + 1e-9))
+			above += w->weight[i];
+	}
+	return ran > 0 ? above / ran : 0;
+}
+
+static double limit_for(const struct demand_weights *w, double throttled_below)
+{
+	double limit = border(0);
+
+	for (size_t i = 0; i < w->count && advice_share_above(w, limit) > throttled_below; i++)
+		limit = border(demand_bucket(w, i));
+	return limit;
+}
+
+static double peak_of(const struct demand_record *r, int days, int64_t now_ns)
+{
+	double peak = NAN;
+
+	for (int i = 0; i < DEMAND_DAYS; i++) {
+		const struct demand_day *d = &r->days[i];
+
+		if (d->day > now_ns / DAY_NS - days && d->peak_bytes > 0)
+			peak = fmax(peak, (double)d->peak_bytes);
+	}
+	return peak;
+}
+
+static uint32_t count_kills(const struct demand_record *r, int64_t now_ns)
+{
+	uint32_t kills = 0;
+
+	for (int i = 0; i < DEMAND_DAYS; i++)
+		if (r->days[i].day > now_ns / DAY_NS - DEMAND_DAYS)
+			kills += r->days[i].oom_kills;
+	return kills;
+}
+
+/* --- proposals -------------------------------------------------------------------------------- */
+
+static int64_t whole_milli(double milli)
+{
+	return (int64_t)ceil(fmax(milli, LITTLE_CPU) - 1e-6);
+}
+
+/* Whole MiB. */
+static int64_t whole_bytes(double bytes)
+{
+	return (int64_t)ceil(fmax(bytes, LITTLE_MEM) / 0x1p20) << 20;
+}
+
+static void propose_cpu(const struct demand_record *r, const struct advice_options *o,
+			struct advice *a)
+{
+	const struct policy_row *p = &policies[o->policy];
+	const double q[] = {0.5, p->percentile, 0.95, 0.99};
+	double value[4], seconds = sum_of(&r->cpu), limit;
+
+	if (seconds < LEAST_SECONDS * exp2((double)(r->seen_ns - r->epoch_ns) / (double)DAY_NS) ||
+	    !percentiles(&r->cpu, q, value, 4))
+		return;
+	a->p50_milli = value[0];
+	a->p95_milli = value[2];
+	a->p99_milli = value[3];
+	a->requests.has_cpu = true;
+	a->requests.cpu_milli = whole_milli(value[1]);
+	if (seconds > LONGEST_SAMPLE * r->samples)
+		return;
+	limit = fmax(limit_for(&r->cpu, o->throttled_below), (double)a->requests.cpu_milli);
+	a->limits.has_cpu = true;
+	a->limits.cpu_milli = whole_milli(limit);
+	a->throttled_at_limit = advice_share_above(&r->cpu, (double)a->limits.cpu_milli);
+}
+
+static void propose_memory(const struct demand_record *r, const struct advice_now *now,
+			   const struct advice_options *o, int64_t now_ns, struct advice *a)
+{
+	const struct policy_row *p = &policies[o->policy];
+	double basis;
+
+	a->peak_bytes = basis = peak_of(r, p->days, now_ns);
+	if (isnan(basis))
+		return;
+	if (a->oom_kills && now->limits.has_mem)
+		basis = fmax(basis, (double)now->limits.mem_bytes * OOM_GROWTH);
+	a->requests.has_mem = a->limits.has_mem = true;
+	a->requests.mem_bytes = whole_bytes(basis * (1 + p->margin));
+	a->limits.mem_bytes = whole_bytes(basis * (1 + 2 * p->margin));
+}
+
+/* How much of the larger one is missing in the smaller, 0..1; 0 where that is little. */
+static double excess(double larger, double smaller, double little)
+{
+	return larger > smaller * TOO_MUCH && larger - smaller > little ? 1 - smaller / larger : 0;
+}
+
+static void judge(const struct advice_now *now, struct advice *a)
+{
+	double want_cpu = (double)a->requests.cpu_milli, has_cpu = (double)now->requests.cpu_milli;
+	double want_mem = (double)a->requests.mem_bytes, has_mem = (double)now->requests.mem_bytes;
+	double small = 0, large = 0;
+
+	a->urgency = -1;
+	if (!a->requests.has_cpu && !a->requests.has_mem)
+		return;
+	if (a->requests.has_cpu) {
+		small = excess(want_cpu, has_cpu, LITTLE_CPU);
+		large = excess(has_cpu, want_cpu, LITTLE_CPU);
+	}
+	if (a->requests.has_mem) {
+		small = fmax(small, excess(want_mem, has_mem, LITTLE_MEM));
+		large = fmax(large, excess(has_mem, want_mem, LITTLE_MEM));
+	}
+	a->verdict = !now->declared		 ? ADVICE_UNDECLARED
+		     : small > 0 || a->oom_kills ? ADVICE_TOO_SMALL
+		     : large > 0		 ? ADVICE_TOO_LARGE
+						 : ADVICE_FITS;
+	a->urgency = a->verdict == ADVICE_TOO_SMALL   ? 1 + small + (a->oom_kills ? 1 : 0)
+		     : a->verdict == ADVICE_TOO_LARGE ? large
+						      : 0;
+}
+
+/* --- words ------------------------------------------------------------------------------------ */
+
+static void say_cpu(const struct demand_record *r, const struct advice_options *o,
+		    const struct advice *a, struct buf *why)
+{
+	char request[UNITS_LEN], p50[UNITS_LEN], p99[UNITS_LEN], limit[UNITS_LEN];
+
+	units_cpu((double)a->requests.cpu_milli, request);
+	units_cpu(a->p50_milli, p50);
+	units_cpu(a->p99_milli, p99);
+	buf_printf(why,
+		   "CPU request %s: demand is at most that in %.0f%% of the samples of %.1f hours, "
+		   "p50 %s, p99 %s.\n",
+		   request, policies[o->policy].percentile * 100, a->hours, p50, p99);
+	if (!isnan(a->throttled_share))
+		buf_printf(why, "Its quota throttles it in %.1f%% of the periods.\n",
+			   a->throttled_share * 100);
+	if (!a->limits.has_cpu) {
+		buf_printf(why,
+			   "No CPU limit: a sample is %.1f s long on average, too long to tell "
+			   "what a period of 0.1 s demands.\n",
+			   sum_of(&r->cpu) / r->samples);
+		return;
+	}
+	units_cpu((double)a->limits.cpu_milli, limit);
+	buf_printf(why,
+		   "CPU limit %s: %.1f%% of the samples in which it ran demand more and would be "
+		   "throttled; at most %g%% may.\n",
+		   limit, a->throttled_at_limit * 100, o->throttled_below * 100);
+	if (a->start_p99_milli > (double)a->limits.cpu_milli) {
+		units_cpu(a->start_p99_milli, p99);
+		buf_printf(why, "A start demands up to %s: with this limit it takes longer.\n",
+			   p99);
+	}
+}
+
+static void say_memory(const struct advice_options *o, const struct advice *a, struct buf *why)
+{
+	char request[UNITS_LEN], peak[UNITS_LEN], limit[UNITS_LEN];
+	const struct policy_row *p = &policies[o->policy];
+
+	units_bytes((double)a->requests.mem_bytes, request);
+	units_bytes((double)a->limits.mem_bytes, limit);
+	units_bytes(a->peak_bytes, peak);
+	buf_printf(
+		why,
+		"Memory request %s, limit %s: the peak of %d days is %s, and %.0f%% or %.0f%%.\n",
+		request, limit, p->days, peak, p->margin * 100, 2 * p->margin * 100);
+	if (a->oom_kills)
+		buf_printf(why,
+			   "The kernel killed it %u time%s for memory: the peak counts as at least "
+			   "120%% of the limit.\n",
+			   a->oom_kills, units_plural(a->oom_kills));
+}
+
+static void explain(const struct demand_record *r, const struct advice_options *o,
+		    const struct advice *a, struct buf *why)
+{
+	if (a->requests.has_cpu)
+		say_cpu(r, o, a, why);
+	else
+		buf_add_str(why, "No CPU request: less than ten seconds of demand are known, but "
+				 "for starts.\n");
+	if (a->requests.has_mem)
+		say_memory(o, a, why);
+}
+
+void advice_make(const struct demand_record *r, const struct advice_now *now,
+		 const struct advice_options *o, int64_t now_ns, struct advice *a, struct buf *why)
+{
+	const double high[] = {0.99};
+
+	*a = (struct advice){
+		.hours = (double)r->measured_ns / HOUR_NS,
+		.p50_milli = NAN,
+		.p95_milli = NAN,
+		.p99_milli = NAN,
+		.start_p99_milli = NAN,
+		.throttled_at_limit = NAN,
+		.throttled_share = r->periods > 0 ? r->throttled_periods / r->periods : NAN,
+		.oom_kills = count_kills(r, now_ns),
+	};
+	a->confidence = a->hours < 1 ? ADVICE_LOW : a->hours < 24 ? ADVICE_MEDIUM : ADVICE_HIGH;
+	if (r->start.count)
+		percentiles(&r->start, high, &a->start_p99_milli, 1);
+	propose_cpu(r, o, a);
+	propose_memory(r, now, o, now_ns, a);
+	judge(now, a);
+	if (why)
+		explain(r, o, a, why);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests and limits for a container, by what it demanded (aggregator/state/demand.h).
+ *
+ *	CPU request	a percentile of demand, but for starts: --policy saving 80, balanced 90, safe 99
+ *	memory request	the peak and 5, 15 or 30 %; saving looks at the last two days, others at four.
+ *			After an OOM kill the peak is at least 120 % of the limit: what was killed
+ *			would have grown
+ *	memory limit	the peak and twice those percent
+ *	CPU limit	the least border of a bucket with at most x of the samples in which it ran
+ *			above it: a sample is as long as a period of the quota, and a period with more
+ *			demand than the quota is throttled. At least the request
+ *
+ * A percentile is interpolated within its bucket on the logarithmic scale, so it is within 5 %.
+ */
+#ifndef EVENKEEL_AGGREGATOR_POLICY_ADVICE_ADVICE_H
+#define EVENKEEL_AGGREGATOR_POLICY_ADVICE_ADVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "aggregator/model/pod_spec.h"
+#include "aggregator/state/demand.h"
+#include "shared/buf.h"
+
+enum advice_policy { ADVICE_BALANCED, ADVICE_SAVING, ADVICE_SAFE, ADVICE_POLICIES };
+/* As of how long it was measured: below an hour, below a day. */
+enum advice_confidence { ADVICE_LOW, ADVICE_MEDIUM, ADVICE_HIGH };
+enum advice_verdict {
+	ADVICE_UNKNOWN, /* too little was measured */
+	ADVICE_TOO_SMALL, /* a request by more than a tenth, or it was killed for memory */
+	ADVICE_TOO_LARGE, /* by more than a tenth, and no request is too small */
+	ADVICE_FITS,
+	ADVICE_UNDECLARED, /* no Kubernetes API says what it requests */
+};
+
+extern const char *const advice_policies[]; /* "balanced", .., NULL */
+extern const char *const advice_verdicts[], *const advice_confidences[];
+
+#define ADVICE_THROTTLED_BELOW 0.01
+
+struct advice_options {
+	enum advice_policy policy;
+	double throttled_below; /* share of periods, above 0, below 1 */
+};
+
+/* What the newest pod declares; of a unit, what the kernel enforces. */
+struct advice_now {
+	bool declared; /* by a pod */
+	uint32_t pods;
+	struct resource_list requests, limits;
+};
+
+struct advice {
+	enum advice_verdict verdict;
+	enum advice_confidence confidence;
+	double hours; /* in which it was measured */
+	/* of demand, in millicores; NaN: not known */
+	double p50_milli, p95_milli, p99_milli, start_p99_milli;
+	double peak_bytes; /* NaN: not known */
+	double throttled_share; /* of periods; NaN: there was no quota */
+	uint32_t oom_kills; /* of the last four days */
+	struct resource_list requests, limits; /* proposed */
+	double throttled_at_limit; /* predicted share; NaN: no limit is proposed */
+	double urgency; /* what hurts most is highest: 1..3 too small, 0..1 too large, -1 unknown */
+};
+
+/* Appends sentences with the numbers of each proposal to why, a line each; it may be NULL. */
+void advice_make(const struct demand_record *r, const struct advice_now *now,
+		 const struct advice_options *options, int64_t now_ns, struct advice *a,
+		 struct buf *why);
+/* The share of samples in which it ran with a demand above the limit. */
+double advice_share_above(const struct demand_weights *w, double limit_milli);
+
+#endif
