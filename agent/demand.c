@@ -38,7 +38,8 @@ void demand_settle(struct demand *d, const struct demand_throttle *t, int64_t ca
 		each_ns = (double)t->dt_ns / d->count;
 		n = ceil((double)t->throttled_periods * period_ns / each_ns);
 		n = fmin(fmax(n, 1), d->count);
-		more = (double)t->throttled_ns * 1000 / (n * each_ns);
+		more = (double)t->throttled_ns * 1000 /
+		       fmax(n * each_ns, (double)t->throttled_periods * period_ns);
 		qsort(d->milli, d->count, sizeof(d->milli[0]), falling);
 		for (uint32_t i = 0; i < (uint32_t)n; i++) {
 			double milli = (double)d->milli[i] + more;

@@ -10,9 +10,10 @@
  *	t   throttled time, the sum over the CPUs whose run queues waited for the next period
  *	n = ceil(k P / T), at least 1, at most the number of samples
  *
- *	demand(i) = U(i) + t / (n T)	for the n samples with the highest rates, else U(i)
+ *	demand(i) = U(i) + t / max(n T, k P)	for the n samples with the highest rates, else U(i)
  *
- * A cgroup is throttled when its quota is used up, so the samples with the highest rates are the
+ * (The kernel counts throttling at the end of a period: k P may be longer than the time between two
+ * readings.) A cgroup is throttled when its quota is used up, so the samples with the highest rates are the
  * throttled ones. In a period of length P in which c CPUs ran it for r each until the quota was
  * used up, its use is c r and t is c (P - r): use plus throttled time is c P, the rate c at which it
  * would have gone on. So a workload that always has work is measured exactly, whatever its quota.

@@ -258,7 +258,7 @@ static void write_item(struct jsonw *w, const struct demand_record *r, const str
 	jsonw_key_string(w, "verdict", advice_verdicts[a->verdict]);
 	jsonw_key_fixed(w, "urgency", a->urgency, 4);
 	jsonw_key_string(w, "confidence", advice_confidences[a->confidence]);
-	jsonw_key_fixed(w, "hours", a->hours, 2);
+	jsonw_key_fixed(w, "hours", a->hours, 4);
 	write_list(w, "requests", &now->requests);
 	write_list(w, "limits", &now->limits);
 	write_demand(w, a);

@@ -265,35 +265,31 @@ static bool is_told(const cJSON *item)
 		document_is(item, "verdict", "tooLarge"));
 }
 
-/* amounts: "requests" or "limits" of what is proposed; only where there are some now, for limits. */
+/* "cpu": "250m", if it is proposed, and, for only_present, there is some now. */
+static void add_quantity(cJSON *to, const cJSON *item, const char *amounts, const char *key,
+			 const char *resource, double unit, const char *suffix, bool only_present)
+{
+	char *now = mem_printf("%s.%s", amounts, key),
+	     *proposed = mem_printf("proposed.%s.%s", amounts, key), *text;
+	double amount = document_number(item, proposed);
+
+	if (!isnan(amount) && !(only_present && isnan(document_number(item, now)))) {
+		text = mem_printf("%.0f%s", ceil(amount / unit), suffix);
+		cJSON_AddStringToObject(to, resource, text);
+		free(text);
+	}
+	free(now);
+	free(proposed);
+}
+
+/* amounts: "requests" or "limits" of what is proposed. */
 static void add_amounts(cJSON *to, const char *key, const cJSON *item, const char *amounts,
 			bool only_present)
 {
-	char *now = mem_printf("%s.cpuMillicores", amounts),
-	     *path = mem_printf("proposed.%s.cpuMillicores", amounts);
-	double cpu = document_number(item, path), has_cpu = document_number(item, now), mem,
-	       has_mem;
 	cJSON *list = cJSON_CreateObject();
-	char *text;
 
-	free(now);
-	free(path);
-	now = mem_printf("%s.memoryBytes", amounts);
-	path = mem_printf("proposed.%s.memoryBytes", amounts);
-	mem = document_number(item, path);
-	has_mem = document_number(item, now);
-	free(now);
-	free(path);
-	if (!isnan(cpu) && !(only_present && isnan(has_cpu))) {
-		text = mem_printf("%.0fm", cpu);
-		cJSON_AddStringToObject(list, "cpu", text);
-		free(text);
-	}
-	if (!isnan(mem) && !(only_present && isnan(has_mem))) {
-		text = mem_printf("%.0fMi", ceil(mem / 0x1p20));
-		cJSON_AddStringToObject(list, "memory", text);
-		free(text);
-	}
+	add_quantity(list, item, amounts, "cpuMillicores", "cpu", 1, "m", only_present);
+	add_quantity(list, item, amounts, "memoryBytes", "memory", 0x1p20, "Mi", only_present);
 	if (list->child)
 		cJSON_AddItemToObject(to, key, list);
 	else
@@ -397,22 +393,33 @@ static void show_autoscalers(struct advise *a)
 
 /* --- nodes ------------------------------------------------------------------------------------ */
 
+/* A request is no larger than the limit that stays. */
+static void add_amount(struct buf *out, const cJSON *item, const char *resource, const char *key,
+		       double unit, const char *suffix)
+{
+	char *proposed = mem_printf("proposed.requests.%s", key),
+	     *limit = mem_printf("limits.%s", key);
+	double amount = fmin(document_number(item, proposed), document_number(item, limit));
+
+	if (!isnan(document_number(item, proposed)))
+		buf_printf(out, "%s%s:%.0f%s", out->len ? "," : "", resource, floor(amount / unit),
+			   suffix);
+	free(proposed);
+	free(limit);
+}
+
 /* What evenkeel whatif would be told: "shop/web=app/cpu:250m,memory:300Mi". */
 static void add_resize(struct option_list *to, const cJSON *item)
 {
-	cJSON *amounts = cJSON_CreateObject();
-	const char *cpu, *mem;
+	struct buf amounts = BUF_INIT;
 
-	add_amounts(amounts, "requests", item, "requests", false);
-	cpu = document_text(amounts, "requests.cpu");
-	mem = document_text(amounts, "requests.memory");
+	add_amount(&amounts, item, "cpu", "cpuMillicores", 1, "m");
+	add_amount(&amounts, item, "memory", "memoryBytes", 0x1p20, "Mi");
 	to->items = array_grow(to->items, to->count, sizeof(*to->items));
-	to->items[to->count++] =
-		mem_printf("%s/%s=%s/%s%s%s%s%s", document_text(item, "namespace"),
-			   document_text(item, "workload.name"), document_text(item, "container"),
-			   cpu ? "cpu:" : "", cpu ? cpu : "", cpu && mem ? "," : "",
-			   mem ? "memory:" : "", mem ? mem : "");
-	cJSON_Delete(amounts);
+	to->items[to->count++] = mem_printf("%s/%s=%s/%s", document_text(item, "namespace"),
+					    document_text(item, "workload.name"),
+					    document_text(item, "container"), amounts.data);
+	buf_fini(&amounts);
 }
 
 static int show_nodes(struct advise *a)

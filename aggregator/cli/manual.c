@@ -29,6 +29,10 @@ const struct option_note cli_manual[] = {
 	{CLI_GLOSSARY, "0+2",
 	 "Pods of a node: those that have to move + those of DaemonSets, which end with the node."},
 	{NULL, "1+1", "Pods of a quota: those with a node + those without."},
+	{NULL, "ADVICE",
+	 "tooSmall: a request is too small by more than a tenth, or the container was killed for "
+	 "memory. tooLarge: by more than a tenth, and none is too small. undeclared: no API says "
+	 "what it requests. unknown: too little was measured."},
 	{NULL, "atMax", "Pods wait because of MAX, until others of their quota end."},
 	{NULL, "blend", "Weights by which scores of plugins are added up."},
 	{NULL, "BORROWED", "Use above MIN: the unused MIN of other quotas."},
@@ -46,6 +50,9 @@ const struct option_note cli_manual[] = {
 	{NULL, "CPU-MEAN%",
 	 "Mean of CPU use over the longest window, as a share of the allocatable; CPU% is of the "
 	 "newest interval. WORKSET-MEAN% likewise."},
+	{NULL, "CPU-NEEDED",
+	 "CPU request that demand needs, by --policy. MEM-NEEDED, MEM-LIM-NEEDED: request and "
+	 "limit of memory likewise."},
 	{NULL, "CPU-RESERVED",
 	 "Reserve of a plan above the mean of real use: deviations, peaks, placeholders and pods "
 	 "that come earlier. MEM-RESERVED likewise."},
@@ -84,6 +91,8 @@ const struct option_note cli_manual[] = {
 	{NULL, "LIKELY-CAUSE",
 	 "Neighbour that the pod likely waited for, and SHARE its part of the waiting. (system): "
 	 "tasks in no pod; -: nobody is named. An estimate, not a proof."},
+	{NULL, "LIM-NEEDED",
+	 "Least CPU limit that throttles no more periods than --throttled-below."},
 	{NULL, "lowering", "Fewer placeholders are needed; their number will soon be lowered."},
 	{NULL, "MAX", "The most that a quota allows."},
 	{NULL, "MIN", "Guarantee of a quota: its pods get it back from borrowers."},
@@ -100,6 +109,7 @@ const struct option_note cli_manual[] = {
 	{NULL, "P95-FIT",
 	 "The 95th percentile of use plus headroom, as a share of the allocatable: what requests "
 	 "could be."},
+	{NULL, "PEAK", "Largest working set of a pod in the last days."},
 	{NULL, "PENDING", "Requests of pods without a node."},
 	{NULL, "placeholder", "Room for a future pod; plans count it as a pod."},
 	{NULL, "REAL", "Real use: 95th percentile of CPU, working set of memory."},
@@ -110,11 +120,14 @@ const struct option_note cli_manual[] = {
 	 "Fallback level: the measurements behind a score. window 15m, 10m or 5m: so many minutes. "
 	 "since start: less than 5 minutes. late 42s: older than 30 s. allocation: requests alone. "
 	 "expired, none: nothing."},
+	{NULL, "SEEN",
+	 "Time in which demand was measured. Painted below a day: a day has not been seen whole."},
 	{NULL, "SIGMA", "Standard deviation of CPU use in the window."},
 	{NULL, "SINCE", "Time since which the node is unneeded."},
 	{NULL, "SLOTS", "Number of such pods that could start now, by requests."},
 	{NULL, "STALLED",
 	 "Share of the last 5 minutes in which no task could run for lack of CPU/memory."},
+	{NULL, "START", "99th percentile of demand in the first two minutes of a container."},
 	{NULL, "starved", "Pods wait within MIN, because other quotas borrow it."},
 	{NULL, "STEAL", "Share of CPU time that the hypervisor took."},
 	{NULL, "THROTTLED", "Share of CPU periods that hit the CPU limit."},

@@ -45,6 +45,7 @@ struct view *view_new(uint64_t version, int64_t time_ns, struct view_node **node
 	v->cluster = cluster;
 	v->owners = owners;
 	v->namespaces = NULL;
+	v->demand = NULL;
 	v->node_set_version = 0;
 	v->cache = view_cache_new();
 	return v;

@@ -420,13 +420,14 @@ static void says_what_does_not_go(void **state)
 	} cases[] = {
 		{"nodes -o balloons",
 		 "evenkeel: -o balloons and -o capacitybuffers go with slack\n"},
+		{"nodes -o vpa", "evenkeel: -o patch and -o vpa go with advise\n"},
 		{"version -o csv",
 		 "evenkeel: -o csv and -o name go with lists; take -o json or yaml here\n"},
 		{"scores -o name --explain",
 		 "evenkeel: --explain has no rows: it goes with -o table, wide, json and yaml\n"},
 		{"nodes -o xml", "evenkeel: --output: \"xml\" is not known; it is table, wide, "
-				 "json, yaml, csv, name, commands, soft-taints, plan, balloons or "
-				 "capacitybuffers\n"},
+				 "json, yaml, csv, name, commands, soft-taints, plan, patch, vpa, "
+				 "balloons or capacitybuffers\n"},
 	};
 	struct buf out = BUF_INIT, err = BUF_INIT;
 

@@ -260,14 +260,16 @@ static int stop(void **state)
 /* --- what is printed -------------------------------------------------------------------------- */
 
 static const char *const commands[] = {
-	"nodes",	   "nodes @",	       "pods",	  "pods --node @",   "scores",
-	"scores @",	   "scores --explain", "quota",	  "quota @",	     "quota lint",
-	"slack",	   "slack --explain",  "drain",	  "drain --explain", "drain @",
-	"drain --history", "doctor",	       "version", "slack @",	     "scores --sort-by @",
+	"nodes",	   "nodes @",	       "pods",	   "pods --node @",   "scores",
+	"scores @",	   "scores --explain", "quota",	   "quota @",	      "quota lint",
+	"slack",	   "slack --explain",  "drain",	   "drain --explain", "drain @",
+	"drain --history", "doctor",	       "version",  "slack @",	      "scores --sort-by @",
+	"advise",	   "advise --explain", "advise @",
 };
-static const char *const forms[] = {"table",	"wide",		  "json",     "yaml",
-				    "csv",	"name",		  "commands", "soft-taints",
-				    "balloons", "capacitybuffers"};
+static const char *const forms[] = {
+	"table", "wide",     "json",	    "yaml",	"csv",
+	"name",	 "commands", "soft-taints", "balloons", "capacitybuffers",
+	"patch", "vpa"};
 
 enum {
 	COMMANDS = sizeof(commands) / sizeof(commands[0]),

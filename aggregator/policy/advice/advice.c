@@ -13,8 +13,8 @@
 #define LITTLE_MEM     (16.0 * 0x1p20) /* .. or bytes */
 #define LEAST_SECONDS  10 /* of demand, for a proposal */
 #define LONGEST_SAMPLE 0.25 /* seconds, for a limit: a quota has periods of 0.1 s */
+#define PERIOD_MILLI   10 /* a CPU keeps 1 ms of a quota when it idles: so much use begins a period */
 #define OOM_GROWTH     1.2
-#define COUNTS	       1e9 /* of a histogram made of weights */
 
 static const struct policy_row {
 	double percentile, margin;
@@ -40,22 +40,25 @@ static double sum_of(const struct demand_weights *w)
 	return sum;
 }
 
-/* In shares of a billion. False: there is nothing. */
-static bool percentiles(const struct demand_weights *w, const double q[], double out[],
-			unsigned int count)
-{
-	struct histogram h = {0};
-	double sum = sum_of(w);
-
-	for (size_t i = 0; i < w->count; i++)
-		h.count[demand_bucket(w, i)] = (uint32_t)ceil(w->weight[i] / sum * COUNTS);
-	return histogram_quantiles(&h, q, out, count, HISTOGRAM_CPU_X0, 0, INFINITY);
-}
-
 /* Where bucket i ends; the last one is open. */
 static double border(unsigned int bucket)
 {
 	return HISTOGRAM_CPU_X0 * pow(HISTOGRAM_GROWTH, bucket);
+}
+
+/* NaN: there is nothing. */
+static double percentile(const struct demand_weights *w, double q)
+{
+	double wanted = q * sum_of(w) * (1 - 1e-9), seen = 0;
+
+	for (size_t i = 0; i < w->count; i++) {
+		unsigned int bucket = demand_bucket(w, i);
+
+		seen += w->weight[i];
+		if (seen >= wanted)
+			return bucket ? border(bucket) / sqrt(HISTOGRAM_GROWTH) : 0;
+	}
+	return NAN;
 }
 
 double advice_share_above(const struct demand_weights *w, double limit_milli)
@@ -63,13 +66,13 @@ double advice_share_above(const struct demand_weights *w, double limit_milli)
 	double above = 0, ran = 0;
 
 	for (size_t i = 0; i < w->count; i++) {
-		unsigned int bucket = demand_bucket(w, i);
+		double most = border(demand_bucket(w, i)),
+		       periods = w->weight[i] * fmin(1, most / PERIOD_MILLI);
 
-		if (!bucket)
+		if (!demand_bucket(w, i))
 			continue;
-		ran += w->weight[i];
-		if (border(bucket) > limit_milli * (1 + 1e-9))
-			above += w->weight[i];
+		ran += periods;
+		above += most > limit_milli * (1 + 1e-9) ? periods : 0;
 	}
 	return ran > 0 ? above / ran : 0;
 }
@@ -123,17 +126,15 @@ static void propose_cpu(const struct demand_record *r, const struct advice_optio
 			struct advice *a)
 {
 	const struct policy_row *p = &policies[o->policy];
-	const double q[] = {0.5, p->percentile, 0.95, 0.99};
-	double value[4], seconds = sum_of(&r->cpu), limit;
+	double seconds = sum_of(&r->cpu), limit;
 
-	if (seconds < LEAST_SECONDS * exp2((double)(r->seen_ns - r->epoch_ns) / (double)DAY_NS) ||
-	    !percentiles(&r->cpu, q, value, 4))
+	if (seconds < LEAST_SECONDS * exp2((double)(r->seen_ns - r->epoch_ns) / (double)DAY_NS))
 		return;
-	a->p50_milli = value[0];
-	a->p95_milli = value[2];
-	a->p99_milli = value[3];
+	a->p50_milli = percentile(&r->cpu, 0.5);
+	a->p95_milli = percentile(&r->cpu, 0.95);
+	a->p99_milli = percentile(&r->cpu, 0.99);
 	a->requests.has_cpu = true;
-	a->requests.cpu_milli = whole_milli(value[1]);
+	a->requests.cpu_milli = whole_milli(percentile(&r->cpu, p->percentile));
 	if (seconds > LONGEST_SAMPLE * r->samples)
 		return;
 	limit = fmax(limit_for(&r->cpu, o->throttled_below), (double)a->requests.cpu_milli);
@@ -260,21 +261,17 @@ static void explain(const struct demand_record *r, const struct advice_options *
 void advice_make(const struct demand_record *r, const struct advice_now *now,
 		 const struct advice_options *o, int64_t now_ns, struct advice *a, struct buf *why)
 {
-	const double high[] = {0.99};
-
 	*a = (struct advice){
 		.hours = (double)r->measured_ns / HOUR_NS,
 		.p50_milli = NAN,
 		.p95_milli = NAN,
 		.p99_milli = NAN,
-		.start_p99_milli = NAN,
 		.throttled_at_limit = NAN,
 		.throttled_share = r->periods > 0 ? r->throttled_periods / r->periods : NAN,
 		.oom_kills = count_kills(r, now_ns),
 	};
 	a->confidence = a->hours < 1 ? ADVICE_LOW : a->hours < 24 ? ADVICE_MEDIUM : ADVICE_HIGH;
-	if (r->start.count)
-		percentiles(&r->start, high, &a->start_p99_milli, 1);
+	a->start_p99_milli = percentile(&r->start, 0.99);
 	propose_cpu(r, o, a);
 	propose_memory(r, now, o, now_ns, a);
 	judge(now, a);

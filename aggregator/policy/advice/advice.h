@@ -9,9 +9,11 @@
  *	memory limit	the peak and twice those percent
  *	CPU limit	the least border of a bucket with at most x of the samples in which it ran
  *			above it: a sample is as long as a period of the quota, and a period with more
- *			demand than the quota is throttled. At least the request
+ *			demand than the quota is throttled. At least the request. The kernel counts no
+ *			periods without use, and with less than 1 ms (10 millicores) only some of them
  *
- * A percentile is interpolated within its bucket on the logarithmic scale, so it is within 5 %.
+ * A percentile is the geometric middle of its bucket: within 5 %. The CPU limit is at most 10 % above
+ * the percentile that it stands for.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_ADVICE_ADVICE_H
 #define EVENKEEL_AGGREGATOR_POLICY_ADVICE_ADVICE_H
