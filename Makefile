@@ -342,7 +342,7 @@ lab: deps-kube
 	@programs=$$(tests/kube/build 1.37) && EVENKEEL_KUBE=$$programs BIN=$(BIN) $(LAB)
 
 # Those that measure for long wait with the faults, so that a newcomer waits for minutes only; sanitizers see them here.
-LONG_INTEG := $(filter $(patsubst %,$(TB)/integration/%,bursty confined_agent drain_real_use),$(INTEG))
+LONG_INTEG := $(filter $(patsubst %,$(TB)/integration/%,advice bursty confined_agent drain_real_use),$(INTEG))
 CHECK_UNITS = $(UNIT) $(subst $(space),$(comma),tests/btf/check $(BPF_O)) tests/docs/check \
 	$(foreach f,$(FUZZ_NAMES),$(TB)/fuzz/$(f)$(comma)tests/fuzz/corpus/$(f)) \
 	$(if $(CONF),$(CONF)$(comma)tests/vectors$(comma)tests/conformance/cases)
@@ -350,7 +350,7 @@ CHECK_UNITS = $(UNIT) $(subst $(space),$(comma),tests/btf/check $(BPF_O)) tests/
 CHECK_INTEG = $(filter-out $(if $(SAN),$(TB)/integration/bursty,$(LONG_INTEG)),$(INTEG))
 # JOBS programs run side by side. A program that compares real time or CPU use, or loads the whole machine, runs alone.
 JOBS  ?= 2
-ALONE := $(patsubst %,$(TB)/integration/%,access bursty confined_agent drain_real_use ground_truth http_flood \
+ALONE := $(patsubst %,$(TB)/integration/%,access advice bursty confined_agent drain_real_use ground_truth http_flood \
 	kube_peer many_cgroups once)
 # Of the others, programs that read the kernel or a clock, and scripts, run always. PASSED=DIR: the rest only if it has not
 # passed before.

@@ -32,22 +32,21 @@ static int falling(const void *a, const void *b)
 
 void demand_settle(struct demand *d, const struct demand_throttle *t, int64_t capacity_milli)
 {
-	double period_ns = (double)(t->period_ns > 0 ? t->period_ns : PERIOD_NS), each_ns, n, more;
+	double period_ns = (double)(t->period_ns > 0 ? t->period_ns : PERIOD_NS);
+	double throttled_ns = (double)t->throttled_periods * period_ns, each_ns, milli = 0;
+	uint32_t n;
 
 	if (d->count && t->throttled_ns && t->dt_ns > 0) {
 		each_ns = (double)t->dt_ns / d->count;
-		n = ceil((double)t->throttled_periods * period_ns / each_ns);
-		n = fmin(fmax(n, 1), d->count);
-		more = (double)t->throttled_ns * 1000 /
-		       fmax(n * each_ns, (double)t->throttled_periods * period_ns);
+		n = (uint32_t)fmin(fmax(ceil(throttled_ns / each_ns), 1), d->count);
 		qsort(d->milli, d->count, sizeof(d->milli[0]), falling);
-		for (uint32_t i = 0; i < (uint32_t)n; i++) {
-			double milli = (double)d->milli[i] + more;
-
-			if (capacity_milli > 0)
-				milli = fmin(milli, (double)capacity_milli);
-			d->milli[i] = fmaxf((float)milli, d->milli[i]);
-		}
+		for (uint32_t i = 0; i < n; i++)
+			milli += (double)d->milli[i] / n;
+		milli += (double)t->throttled_ns * 1000 / fmax(n * each_ns, throttled_ns);
+		if (capacity_milli > 0)
+			milli = fmin(milli, (double)capacity_milli);
+		for (uint32_t i = 0; i < n; i++)
+			d->milli[i] = (float)milli;
 	}
 	count_all(d);
 }

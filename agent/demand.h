@@ -5,18 +5,20 @@
  * The rate of a sample is its use divided by its time, as all rates are. Throttled time is read once
  * a second, with the slow values, for the samples since the last slow reading:
  *
- *	T   mean time of a sample		U(i)  rate of sample i
- *	P   period of the quota, 0.1 s unless known	k  throttled periods
+ *	T   mean time of a sample		k  throttled periods
+ *	P   period of the quota, 0.1 s unless known
  *	t   throttled time, the sum over the CPUs whose run queues waited for the next period
  *	n = ceil(k P / T), at least 1, at most the number of samples
+ *	U   mean rate of the n samples with the highest rates
  *
- *	demand(i) = U(i) + t / max(n T, k P)	for the n samples with the highest rates, else U(i)
+ *	demand = U + t / max(n T, k P)	in these n samples; in the others it is their rate
  *
- * (The kernel counts throttling at the end of a period: k P may be longer than the time between two
- * readings.) A cgroup is throttled when its quota is used up, so the samples with the highest rates are the
- * throttled ones. In a period of length P in which c CPUs ran it for r each until the quota was
- * used up, its use is c r and t is c (P - r): use plus throttled time is c P, the rate c at which it
- * would have gone on. So a workload that always has work is measured exactly, whatever its quota.
+ * A cgroup is throttled when its quota is used up, so the samples with the highest rates are the
+ * throttled ones, and differ only by where they begin within a period. In a period of length P in
+ * which c CPUs ran it for r each until the quota was used up, its use is c r and t is c (P - r): use
+ * plus throttled time is c P, the rate c at which it would have gone on. So a workload that always
+ * has work is measured exactly, whatever its quota. The kernel counts throttling at the end of a
+ * period, so k P may be longer than the time between two readings.
  *
  * Bounds: demand is at least the use and at most the machine's capacity. It is too high for work
  * that would have ended within the period: the rest of the work is in the sample after as well.
