@@ -8,7 +8,7 @@
  *             "missing":{..}},
  *    "items":[{"namespace","workload":{"kind","name"},"container","pods","verdict","urgency",
  *              "confidence","hours","requests":{..},"limits":{..},
- *              "demand":{"cpuMillicores":{"p50","p95","p99","startP99"},"memoryPeakBytes",
+ *              "demand":{"cpuMillicores":{"p50","p95","p99","startPeak"},"memoryPeakBytes",
  *                        "throttledRatio","oomKills"},
  *              "proposed":{"requests":{..},"limits":{..},"throttledRatio"},"explanation":[..]}],
  *    "continue"}
@@ -241,7 +241,7 @@ static void write_demand(struct jsonw *w, const struct advice *a)
 	write_known(w, "p50", a->p50_milli, 1);
 	write_known(w, "p95", a->p95_milli, 1);
 	write_known(w, "p99", a->p99_milli, 1);
-	write_known(w, "startP99", a->start_p99_milli, 1);
+	write_known(w, "startPeak", a->start_milli, 1);
 	jsonw_object_close(w);
 	write_known(w, "memoryPeakBytes", a->peak_bytes, 0);
 	write_known(w, "throttledRatio", a->throttled_share, 4);

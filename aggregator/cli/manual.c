@@ -127,7 +127,7 @@ const struct option_note cli_manual[] = {
 	{NULL, "SLOTS", "Number of such pods that could start now, by requests."},
 	{NULL, "STALLED",
 	 "Share of the last 5 minutes in which no task could run for lack of CPU/memory."},
-	{NULL, "START", "99th percentile of demand in the first two minutes of a container."},
+	{NULL, "START", "Largest demand for CPU in the first two minutes of a container."},
 	{NULL, "starved", "Pods wait within MIN, because other quotas borrow it."},
 	{NULL, "STEAL", "Share of CPU time that the hypervisor took."},
 	{NULL, "THROTTLED", "Share of CPU periods that hit the CPU limit."},

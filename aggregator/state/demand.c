@@ -79,7 +79,6 @@ static void record_drop(struct demand_record *r)
 	if (!r || !refs_drop(&r->users))
 		return;
 	free(r->cpu.weight);
-	free(r->start.weight);
 	free(r);
 }
 
@@ -108,7 +107,6 @@ static struct demand_record *writable(struct demand_entry *e)
 	r->key = r->text;
 	r->container = r->text + (old->container - old->text);
 	copy_weights(&r->cpu, &old->cpu);
-	copy_weights(&r->start, &old->start);
 	e->hh.key = r->text;
 	e->record = r;
 	record_drop(old);
@@ -169,7 +167,6 @@ static double weight_at(struct demand_record *r, int64_t at_ns)
 	if ((double)(at_ns - r->epoch_ns) > HALF_LIVES_MOST * HALF_LIFE_NS) {
 		by = 1 / growth(r, at_ns);
 		scale_weights(&r->cpu, by);
-		scale_weights(&r->start, by);
 		r->samples *= by;
 		r->periods *= by;
 		r->throttled_periods *= by;
@@ -333,21 +330,28 @@ static void count_cpu(struct demand_record *r, const struct interval *i, const s
 	each = weight * (double)e->usage.seconds / samples;
 	reader = demand_read(interval_demand(i, e), e->demand_len);
 	while (demand_next(&reader))
-		add_weight(e->starting ? &r->start : &r->cpu,
-			   reader.index < most ? reader.index : most, each * reader.count);
-	if (!e->starting)
-		r->samples += samples * weight;
+		add_weight(&r->cpu, reader.index < most ? reader.index : most, each * reader.count);
+	r->samples += samples * weight;
 }
 
-static void count_memory(struct demand_record *r, const struct usage *u, int64_t end_ns)
+static void count_start(struct demand_day *day, const struct interval *i, const struct entry *e)
 {
-	struct demand_day *day = day_of(r, end_ns);
+	struct demand_reader reader = demand_read(interval_demand(i, e), e->demand_len);
+	double milli = 0;
+
+	while (demand_next(&reader))
+		milli = reader.index ? HISTOGRAM_CPU_X0 * pow(HISTOGRAM_GROWTH, reader.index - 0.5)
+				     : 0;
+	milli = fmin(milli, (double)i->node.cpu_capacity_milli);
+	day->start_milli = fmaxf(day->start_milli, (float)milli);
+}
+
+static void count_memory(struct demand_day *day, const struct usage *u)
+{
 	float peak = u->have & USAGE_WORKING_SET ? u->working_set_bytes.max
 		     : u->have & USAGE_MEMORY	 ? u->mem_bytes.max
 						 : 0;
 
-	if (!day)
-		return;
 	day->peak_bytes = fmaxf(day->peak_bytes, peak);
 	if (u->have & USAGE_OOM)
 		day->oom_kills += (uint32_t)u->oom_kills;
@@ -357,14 +361,20 @@ static void count_interval(struct demand_entry *to, const struct interval *i, co
 {
 	const struct usage *u = &e->usage;
 	struct demand_record *r;
+	struct demand_day *day;
 	double weight;
 
 	if (i->end_ns <= to->after_ns || usage_aside(u, USAGE_CPU) || !(u->seconds > 0))
 		return;
 	r = writable(to);
 	weight = weight_at(r, i->end_ns);
-	count_cpu(r, i, e, weight);
-	count_memory(r, u, i->end_ns);
+	day = day_of(r, i->end_ns);
+	if (!e->starting)
+		count_cpu(r, i, e, weight);
+	else if (day)
+		count_start(day, i, e);
+	if (day)
+		count_memory(day, u);
 	if (u->have & USAGE_THROTTLE) {
 		r->periods += (double)u->periods * weight;
 		r->throttled_periods += (double)u->throttled_periods * weight;
@@ -490,7 +500,6 @@ static void write_record(struct jsonw *w, const struct demand_record *r)
 	jsonw_key_fixed(w, "periods", r->periods * by, 3);
 	jsonw_key_fixed(w, "throttledPeriods", r->throttled_periods * by, 3);
 	write_weights(w, "cpu", &r->cpu, by);
-	write_weights(w, "start", &r->start, by);
 	jsonw_key_array(w, "days");
 	for (int i = 0; i < DEMAND_DAYS; i++) {
 		if (!r->days[i].day)
@@ -498,6 +507,7 @@ static void write_record(struct jsonw *w, const struct demand_record *r)
 		jsonw_int(w, r->days[i].day);
 		jsonw_fixed(w, (double)r->days[i].peak_bytes, 0);
 		jsonw_uint(w, r->days[i].oom_kills);
+		jsonw_fixed(w, (double)r->days[i].start_milli, 0);
 	}
 	jsonw_array_close(w);
 	jsonw_object_close(w);
@@ -557,17 +567,19 @@ static bool read_weights(const cJSON *list, struct demand_weights *to)
 
 static bool read_days(const cJSON *list, struct demand_record *r)
 {
-	for (const cJSON *at = list ? list->child : NULL; at; at = at->next->next->next) {
-		double day, bytes, kills;
-		struct demand_day *to;
+	static const double most[] = {INT32_MAX, AMOUNT_MAX, UINT32_MAX, AMOUNT_MAX};
+	const cJSON *at = list ? list->child : NULL;
+	struct demand_day *to;
+	double number[4];
 
-		if (!at->next || !at->next->next || !read_number(at, INT32_MAX, &day) ||
-		    !read_number(at->next, AMOUNT_MAX, &bytes) ||
-		    !read_number(at->next->next, UINT32_MAX, &kills))
-			return false;
-		to = &r->days[(int32_t)day % DEMAND_DAYS];
-		if (to->day < (int32_t)day)
-			*to = (struct demand_day){(int32_t)day, (uint32_t)kills, (float)bytes};
+	while (at) {
+		for (int i = 0; i < 4; i++, at = at->next)
+			if (!at || !read_number(at, most[i], &number[i]))
+				return false;
+		to = &r->days[(int32_t)number[0] % DEMAND_DAYS];
+		if (to->day < (int32_t)number[0])
+			*to = (struct demand_day){(int32_t)number[0], (uint32_t)number[2],
+						  (float)number[1], (float)number[3]};
 	}
 	return true;
 }
@@ -594,7 +606,6 @@ static struct demand_record *read_record(const cJSON *item)
 	    read_amount(item, "periods", &r->periods) &&
 	    read_amount(item, "throttledPeriods", &r->throttled_periods) &&
 	    read_weights(cJSON_GetObjectItemCaseSensitive(item, "cpu"), &r->cpu) &&
-	    read_weights(cJSON_GetObjectItemCaseSensitive(item, "start"), &r->start) &&
 	    read_days(cJSON_GetObjectItemCaseSensitive(item, "days"), r))
 		return r;
 	record_drop(r);

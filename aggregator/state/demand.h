@@ -22,7 +22,7 @@
 enum {
 	DEMAND_RECORDS_MAX = 200000, /* further containers are not remembered */
 	DEMAND_KEEP_DAYS = 14, /* since it was measured last, as workloads are remembered */
-	DEMAND_DAYS = 4, /* with peaks of memory */
+	DEMAND_DAYS = 4, /* with peaks */
 	DEMAND_SHARDS = 16, /* parts in which all of it is saved */
 };
 
@@ -37,6 +37,7 @@ struct demand_day {
 	int32_t day; /* 0: none */
 	uint32_t oom_kills;
 	float peak_bytes; /* largest working set of a pod; 0: not measured */
+	float start_milli; /* largest demand for CPU in the first two minutes of a container */
 };
 
 /*
@@ -52,7 +53,6 @@ struct demand_record {
 	int64_t seen_ns; /* end of the newest interval */
 	int64_t measured_ns; /* time in which one or more were measured */
 	struct demand_weights cpu; /* but for starts */
-	struct demand_weights start; /* of the first two minutes of each */
 	double samples; /* weighed likewise, without their seconds */
 	double periods, throttled_periods; /* likewise; of quotas */
 	struct demand_day days[DEMAND_DAYS]; /* day d in place d % DEMAND_DAYS */
@@ -93,7 +93,7 @@ struct demand_table *demand_table(struct demand *d, int64_t now_ns);
 
 /*
  * As [{"key","container","seen","measuredSeconds","samples","periods","throttledPeriods",
- * "cpu":[BUCKET,WEIGHT,..],"start":[..],"days":[DAY,BYTES,OOMKILLS,..]},..] with weights as of
+ * "cpu":[BUCKET,WEIGHT,..],"days":[DAY,BYTES,OOMKILLS,STARTMILLICORES,..]},..] with weights as of
  * `seen`; shard -1: all records, else those of a shard.
  */
 void demand_write(const struct demand_table *t, int shard, struct jsonw *w);

@@ -4,7 +4,8 @@
  * values proposed are within 10 % of it; with the proposed CPU limit in the kernel, a workload of
  * bursts is throttled within three points of what was predicted.
  *
- * Loads use a share of each 10 ms of real time, so throttling does not change what they demand.
+ * Loads use a share of each 10 ms, or try to until the 10 ms are over: a throttled one leaves nothing
+ * for later.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,11 +87,21 @@ static void leak(void)
 	used += used < LEAK_MOST ? LEAK_STEP : 0;
 }
 
-static void use_for(int64_t until_ns)
+static int64_t own_cpu_ns(void)
 {
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * NS_PER_SEC + t.tv_nsec;
+}
+
+/* Until the slice ends, at most. */
+static void use_cpu(int64_t ns, int64_t until_ns)
+{
+	int64_t begun_ns = own_cpu_ns();
 	volatile uint64_t work = 0;
 
-	while (clock_mono_ns() < until_ns)
+	while (own_cpu_ns() - begun_ns < ns && clock_mono_ns() < until_ns)
 		work++;
 }
 
@@ -101,13 +112,12 @@ static void bear(const struct load *l, struct tally *tally)
 	for (int64_t slice = 0;; slice++) {
 		int64_t at_ns = begun_ns + slice * SLICE_NS;
 		struct timespec at = {at_ns / NS_PER_SEC, at_ns % NS_PER_SEC};
-		bool on = slice * 10 % l->cycle_ms < l->on_ms;
+		int share = slice * 10 % l->cycle_ms < l->on_ms ? l->on : l->off;
 
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
-		use_for(at_ns + (on ? l->on : l->off) * SLICE_NS / 100);
-		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
-		atomic_store(&tally->used_ns, at.tv_sec * NS_PER_SEC + at.tv_nsec);
-		atomic_fetch_add(&tally->meant_ns, (on ? l->on : l->off) * SLICE_NS / 100);
+		use_cpu(share * SLICE_NS / 100, at_ns + SLICE_NS);
+		atomic_store(&tally->used_ns, own_cpu_ns());
+		atomic_fetch_add(&tally->meant_ns, share * SLICE_NS / 100);
 		if (l->leaks && slice % 100 == 0)
 			leak();
 	}
@@ -233,7 +243,7 @@ static bool check_memory(const struct scene *s, const cJSON *item)
 /* The first two minutes are a start, and no demand beyond it. */
 static bool check_start(const cJSON *item)
 {
-	return is_within("start", "p99 of a start", number(item, "demand.cpuMillicores.startP99"),
+	return is_within("start", "peak of a start", number(item, "demand.cpuMillicores.startPeak"),
 			 150) &
 	       isnan(number(item, "proposed.requests.cpuMillicores"));
 }

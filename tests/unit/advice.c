@@ -24,7 +24,8 @@ struct part {
 
 static const struct given {
 	const char *what;
-	struct part parts[3], start;
+	struct part parts[3];
+	float start_milli;
 	float peaks_mib[4]; /* today, yesterday, .. */
 	uint32_t oom_kills;
 	double sample_seconds, hours;
@@ -63,7 +64,7 @@ static const struct given {
 	 .verdict = ADVICE_TOO_SMALL},
 	{"samples of a second say nothing of periods", .parts = {{100, 1000}}, .sample_seconds = 1,
 	 .throttled_below = 0.01, .cpu_request = 100, .want_cpu = 100, .verdict = ADVICE_FITS},
-	{"a start alone", .start = {2000, 100}, .sample_seconds = 0.1, .throttled_below = 0.01},
+	{"a start alone", .start_milli = 2000, .sample_seconds = 0.1, .throttled_below = 0.01},
 	{"no requests at all", .parts = {{500, 1000}}, .sample_seconds = 0.1,
 	 .throttled_below = 0.01, .want_cpu = 500, .want_limit = 540, .verdict = ADVICE_TOO_SMALL},
 };
@@ -111,7 +112,7 @@ static void test_proposals(void **state)
 		};
 		const struct advice_options options = {g->policy, g->throttled_below};
 		struct demand_record r = {.seen_ns = NOW_NS, .epoch_ns = NOW_NS};
-		double cpu[10], start[10], seconds = 0;
+		double cpu[10], seconds = 0;
 		struct buf why = BUF_INIT;
 		struct advice a;
 
@@ -119,15 +120,19 @@ static void test_proposals(void **state)
 			add(&r.cpu, cpu, &g->parts[k]);
 			seconds += g->parts[k].seconds;
 		}
-		add(&r.start, start, &g->start);
 		r.samples = seconds / g->sample_seconds;
 		r.measured_ns = (int64_t)(g->hours * 3600e9);
 		for (int d = 0; d < 4; d++)
 			if (g->peaks_mib[d] > 0)
 				r.days[(TODAY - d) % DEMAND_DAYS] =
 					(struct demand_day){TODAY - d, d ? 0 : g->oom_kills,
-							    g->peaks_mib[d] * MIB};
+							    g->peaks_mib[d] * MIB, 0};
+		if (g->start_milli > 0)
+			r.days[TODAY % DEMAND_DAYS] =
+				(struct demand_day){TODAY, 0, 0, g->start_milli};
 		advice_make(&r, &now, &options, NOW_NS, &a, &why);
+		assert_true(g->start_milli > 0 ? a.start_milli == (double)g->start_milli
+					       : isnan(a.start_milli));
 		if (!is_right(g, &a) || !why.len)
 			fail_msg("%s: CPU %ld, limit %ld, memory %ld and %ld MiB, %s, %s: %s",
 				 g->what, (long)a.requests.cpu_milli, (long)a.limits.cpu_milli,
@@ -156,7 +161,7 @@ static void test_order(void **state)
 		struct advice a;
 
 		add(&r.cpu, room, &(struct part){1000, 1000});
-		r.days[TODAY % DEMAND_DAYS] = (struct demand_day){TODAY, falling[i].kills, 0};
+		r.days[TODAY % DEMAND_DAYS] = (struct demand_day){TODAY, falling[i].kills, 0, 0};
 		advice_make(&r, &now, &options, NOW_NS, &a, NULL);
 		assert_true(a.urgency < last);
 		last = a.urgency;

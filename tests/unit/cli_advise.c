@@ -34,7 +34,7 @@
 #define DEMAND(key, container, cpu, peak)                                                          \
 	"{\"key\":\"" key "\",\"container\":\"" container                                          \
 	"\",\"seen\":1769860800,\"measuredSeconds\":90000,\"samples\":100000,\"periods\":100,"     \
-	"\"throttledPeriods\":5,\"cpu\":[" cpu "],\"days\":[20484," peak ",0]}"
+	"\"throttledPeriods\":5,\"cpu\":[" cpu "],\"days\":[20484," peak ",0,0]}"
 #define WEB "\"app\":\"web\",\"pod-template-hash\":\"5d4f8c7b9\""
 
 static const char snapshot[] =

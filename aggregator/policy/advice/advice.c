@@ -99,14 +99,17 @@ static double peak_of(const struct demand_record *r, int days, int64_t now_ns)
 	return peak;
 }
 
-static uint32_t count_kills(const struct demand_record *r, int64_t now_ns)
+static void read_days(const struct demand_record *r, int64_t now_ns, struct advice *a)
 {
-	uint32_t kills = 0;
+	for (int i = 0; i < DEMAND_DAYS; i++) {
+		const struct demand_day *d = &r->days[i];
 
-	for (int i = 0; i < DEMAND_DAYS; i++)
-		if (r->days[i].day > now_ns / DAY_NS - DEMAND_DAYS)
-			kills += r->days[i].oom_kills;
-	return kills;
+		if (d->day <= now_ns / DAY_NS - DEMAND_DAYS)
+			continue;
+		a->oom_kills += d->oom_kills;
+		if (d->start_milli > 0)
+			a->start_milli = fmax(a->start_milli, (double)d->start_milli);
+	}
 }
 
 /* --- proposals -------------------------------------------------------------------------------- */
@@ -220,8 +223,8 @@ static void say_cpu(const struct demand_record *r, const struct advice_options *
 		   "CPU limit %s: %.1f%% of the samples in which it ran demand more and would be "
 		   "throttled; at most %g%% may.\n",
 		   limit, a->throttled_at_limit * 100, o->throttled_below * 100);
-	if (a->start_p99_milli > (double)a->limits.cpu_milli) {
-		units_cpu(a->start_p99_milli, p99);
+	if (a->start_milli > (double)a->limits.cpu_milli) {
+		units_cpu(a->start_milli, p99);
 		buf_printf(why, "A start demands up to %s: with this limit it takes longer.\n",
 			   p99);
 	}
@@ -268,10 +271,10 @@ void advice_make(const struct demand_record *r, const struct advice_now *now,
 		.p99_milli = NAN,
 		.throttled_at_limit = NAN,
 		.throttled_share = r->periods > 0 ? r->throttled_periods / r->periods : NAN,
-		.oom_kills = count_kills(r, now_ns),
+		.start_milli = NAN,
 	};
 	a->confidence = a->hours < 1 ? ADVICE_LOW : a->hours < 24 ? ADVICE_MEDIUM : ADVICE_HIGH;
-	a->start_p99_milli = percentile(&r->start, 0.99);
+	read_days(r, now_ns, a);
 	propose_cpu(r, o, a);
 	propose_memory(r, now, o, now_ns, a);
 	judge(now, a);

@@ -58,7 +58,8 @@ struct advice {
 	enum advice_confidence confidence;
 	double hours; /* in which it was measured */
 	/* of demand, in millicores; NaN: not known */
-	double p50_milli, p95_milli, p99_milli, start_p99_milli;
+	double p50_milli, p95_milli, p99_milli;
+	double start_milli; /* largest of a start, in the last four days; NaN likewise */
 	double peak_bytes; /* NaN: not known */
 	double throttled_share; /* of periods; NaN: there was no quota */
 	uint32_t oom_kills; /* of the last four days */
