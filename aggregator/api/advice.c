@@ -387,7 +387,7 @@ static void write_answer(struct answer *an, struct api_response *rs)
 	more = write_items(an, &w, &last);
 	jsonw_array_close(&w);
 	write_total(&w, an);
-	if (more)
+	if (more && last)
 		list_write_continue(&w, "", last->key, last->container);
 	list_answer_close(&w);
 	targets_fini(&an->targets);

@@ -438,7 +438,7 @@ static struct demand_table *make_table(struct demand *d, int64_t now_ns)
 	d->count = count;
 	if (!count)
 		return NULL;
-	t = mem_alloc(sizeof(*t) + count * sizeof(t->of[0]));
+	t = mem_alloc(sizeof(*t) + count * sizeof(struct demand_record *));
 	atomic_init(&t->users, 1);
 	t->count = count;
 	for (size_t i = 0; i < count; i++) {
