@@ -146,12 +146,21 @@ static void test_version_1_is_migrated(void **state)
  */
 static void test_more_than_there_can_be(void **state)
 {
+	struct buf rows = BUF_INIT, want = BUF_INIT;
+
 	(void)state;
 	store_fixture_stop(&s);
-	sql("INSERT INTO plan_state VALUES('a', 1, x'61'), ('b', 1, x'62'), ('c', 1, x'63'), "
-	    "('d', 1, x'64'), ('e', 1, x'65'), ('f', 1, x'66'), ('zero', 1, x'')");
+	buf_add_str(&rows, "INSERT INTO plan_state VALUES");
+	for (int i = 0; i < STORE_MEMOS_MAX + 2; i++) {
+		buf_printf(&rows, "%s('%c', 1, x'%02x')", i ? ", " : "", 'a' + i, 'a' + i);
+		if (i < STORE_MEMOS_MAX)
+			buf_printf(&want, "%c=%c ", 'a' + i, 'a' + i);
+	}
+	sql(rows.data);
 	store_event_free(store_fixture_open(&s));
-	expect_after_restart("a=a b=b c=c d=d e=e ");
+	expect_after_restart(want.data);
+	buf_fini(&rows);
+	buf_fini(&want);
 }
 
 int main(void)
