@@ -18,6 +18,7 @@
 #include "aggregator/api/snapshot.h"
 #include "aggregator/model/model.h"
 #include "aggregator/state/bytes.h"
+#include "aggregator/state/demand.h"
 #include "aggregator/state/join.h"
 #include "aggregator/state/record.h"
 #include "aggregator/state/usage.h"
@@ -177,9 +178,10 @@ struct replay {
 	struct model *model;
 	bool follows; /* an API */
 	struct join *join;
+	struct demand *demand;
 	struct interval *interval; /* reused */
 	bool passes_base; /* of a segment that goes on */
-	bool recalled; /* workloads */
+	bool recalled; /* what is in the base alone */
 	struct buf state; /* as told last */
 	struct view *made; /* held; that was gathered last; NULL: it is published */
 	struct view *shown; /* held; that was published last; NULL: none */
@@ -197,6 +199,7 @@ static void drop_state(struct replay *r)
 	/* The join may hold stats. */
 	join_free(r->join);
 	usage_free(r->usage);
+	demand_free(r->demand);
 	model_free(r->model);
 	view_drop(r->made);
 	view_drop(r->shown);
@@ -209,6 +212,9 @@ static void reset_state(struct replay *r)
 	r->usage = usage_new(&limits);
 	r->model = model_new();
 	r->join = join_new();
+	r->demand = demand_new();
+	usage_set_demand(r->usage, r->demand);
+	join_set_demand(r->join, r->demand);
 	r->follows = r->recalled = false;
 	view_drop(r->plan.view);
 	r->plan = (struct plan_moment){0};
@@ -248,16 +254,32 @@ static void gather(struct replay *r)
 			    now_ns);
 }
 
+/* Of the base; a record has the rest of it in its intervals. */
+static int recall(struct replay *r, struct error *error)
+{
+	const struct buf *text = &r->reader.data;
+	cJSON *state = cJSON_ParseWithLength(text->data, text->len);
+	const cJSON *demand = cJSON_GetObjectItemCaseSensitive(state, "demand");
+	int rc = 0;
+
+	if (cJSON_GetObjectItemCaseSensitive(state, "workloads"))
+		rc = join_recall(r->join, text->data, text->len, error);
+	if (!rc && demand)
+		rc = demand_read_records(r->demand, demand, error);
+	cJSON_Delete(state);
+	return rc;
+}
+
 static int take_state(struct replay *r, struct error *error)
 {
 	const struct buf *text = &r->reader.data;
 
 	buf_clear(&r->state);
 	buf_add(&r->state, text->data, text->len);
-	if (r->recalled || !strstr(text->data, "\"workloads\":"))
+	if (r->recalled)
 		return 0;
 	r->recalled = true;
-	return join_recall(r->join, text->data, text->len, error);
+	return recall(r, error);
 }
 
 static void take_plan(struct replay *r)

@@ -84,7 +84,7 @@ static void test_bodies(void **state)
 		"\"end\":\"2026-01-31T11:59:59Z\"},\"windows\":{}}},"
 		"\"contention\":{\"cpu\":null,\"memory\":null,\"cpuStalledRatio\":null,"
 		"\"memoryStalledRatio\":null,\"throttledRatio\":null,\"throttledSeconds\":null,"
-		"\"oomKills\":null},\"containers\":[]}]}\n";
+		"\"oomKills\":null,\"cause\":null},\"containers\":[]}]}\n";
 
 	(void)state;
 	check_body("/v1/nodes?node=mute", mute);
