@@ -27,7 +27,9 @@ void demand_encode(const struct histogram *h, struct buf *out)
 
 struct demand_reader demand_read(const void *bytes, size_t len)
 {
-	return (struct demand_reader){.at = bytes, .end = (const uint8_t *)bytes + len};
+	const uint8_t *at = len ? bytes : NULL;
+
+	return (struct demand_reader){.at = at, .end = len ? at + len : NULL};
 }
 
 static bool get_number(const uint8_t **at, const uint8_t *end, uint32_t *value)

@@ -28,7 +28,7 @@ void small_disk_init(struct small_disk *d, const char *folder)
 	}
 	d->path = mem_printf("%s/disk", folder);
 	d->filler = mem_printf("%s/filler", d->path);
-	if (mkdir(d->path, 0700) || mount("tmpfs", d->path, "tmpfs", 0, "size=512k"))
+	if (mkdir(d->path, 0700) || mount("tmpfs", d->path, "tmpfs", 0, "size=4m"))
 		d->why = strerror(errno);
 }
 
