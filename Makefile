@@ -251,6 +251,8 @@ $(TB)/unit/api_place_cache: TEST_LIBS += -Wl,--wrap=place_new,--wrap=place_free
 # See tests/reservations_watch.h.
 RESERVATIONS_WATCHED := $(TB)/unit/aggregator_reservations $(TB)/unit/api_extender $(TB)/unit/api_fit $(TB)/integration/extender $(TB)/bench/extender
 $(RESERVATIONS_WATCHED): TEST_LIBS += -Wl,--wrap=pthread_mutex_lock,--wrap=pthread_mutex_unlock
+# LLVM's linker takes no archive member for a wrapped function that a sanitizer names weakly.
+$(RESERVATIONS_WATCHED): TEST_LINKER :=
 
 $(TB)/unit/%: $(O)/tests/unit/%.o $(ALL_A)
 	$(call link,$(TEST_LIBS))
