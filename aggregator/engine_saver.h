@@ -30,7 +30,8 @@ struct saver_config {
 	struct usage_state *usage;
 	struct counters *counters;
 	struct plan_slot *plans; /* what they remember is saved, too */
-	struct view_slot *views; /* and what these remember of workloads, as SAVER_WORKLOADS, and of demand */
+	struct view_slot *
+		views; /* and what these remember of workloads, as SAVER_WORKLOADS, and of demand */
 	struct drain_log *decisions; /* saved, too, and restored */
 	const struct node_keys *node_keys; /* saved, too, as SAVER_NODE_KEYS */
 	struct publisher *publisher; /* publishes nodes that come back while the loop runs */

@@ -245,10 +245,8 @@ static void put_identity(struct buf *out, const struct entry *e)
 static void encode_entry(struct buf *out, const struct interval *of, const struct entry *e,
 			 bool identity)
 {
-	struct entry_in m = {.ref = e->ref,
-			     .cause = e->cause,
-			     .usage = e->usage,
-			     .starting = e->starting};
+	struct entry_in m = {
+		.ref = e->ref, .cause = e->cause, .usage = e->usage, .starting = e->starting};
 
 	if (e->demand_len)
 		m.demand = (struct span){interval_demand(of, e), e->demand_len};

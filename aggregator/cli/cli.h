@@ -146,10 +146,10 @@ struct command {
 	int (*run)(struct cli *cli);
 };
 
-extern const struct command command_act, command_advise, command_completion, command_doctor, command_drain,
-	command_glossary, command_nodes, command_options, command_pods, command_quota,
-	command_replay, command_scores, command_slack, command_verify, command_version,
-	command_whatif;
+extern const struct command command_act, command_advise, command_completion, command_doctor,
+	command_drain, command_glossary, command_nodes, command_options, command_pods,
+	command_quota, command_replay, command_scores, command_slack, command_verify,
+	command_version, command_whatif;
 
 /* What the manual page says besides commands and options; of it the section with all words. */
 #define CLI_GLOSSARY "GLOSSARY"
