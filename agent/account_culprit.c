@@ -67,7 +67,7 @@ static void meet_cpus(void *ctx, unsigned int first, unsigned int last)
 {
 	struct cpu_set *set = ctx;
 
-	set->met |= memchr(&set->has[first], true, last - first + 1) != NULL;
+	set->met |= memchr(&set->has[first], 1, last - first + 1) != NULL;
 }
 
 /* at: tracks of the slots. */

@@ -335,6 +335,7 @@ static int setup(void **state)
 		return 0;
 	}
 	scene.tallies = mmap(NULL, LOADS * sizeof(struct tally), PROT_READ | PROT_WRITE,
+			     /* cppcheck-suppress invalidFunctionArg */
 			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	scene.stack = stack_new();
 	for (int i = 0; i < LOADS; i++)

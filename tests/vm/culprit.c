@@ -318,6 +318,11 @@ static void test_scene(void **state)
 	}
 	if (only && strncmp(only, s->name, strlen(only)) != 0)
 		skip();
+	/* Its phases need a machine without other work, and more than a few runs. */
+	if (s == &scenes[0] && !getenv("EVENKEEL_CULPRIT_RUNS")) {
+		print_message("SKIP: %s needs EVENKEEL_CULPRIT_RUNS\n", s->name);
+		skip();
+	}
 	await_calm();
 	for (int run = 0; run < world.runs; run++)
 		wrong += !run_once(s, run);
