@@ -89,7 +89,7 @@ static void find_apart(struct account_culprit *a, const struct account_table *ta
 
 /* --- samples ---------------------------------------------------------------------------------- */
 
-/* What the users of CPU did in the tick. */
+/* Use and waiting of the users of CPU in one tick. */
 struct uses {
 	int at[CULPRIT_PODS]; /* track of each slot; -1: none */
 	double seconds[CULPRIT_USERS], some[CULPRIT_USERS], full[CULPRIT_PODS];

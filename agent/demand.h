@@ -42,7 +42,7 @@ struct demand {
 	struct histogram histogram; /* of the interval, without those */
 };
 
-/* What was read of a workload's throttling since the last slow reading. */
+/* Readings of a workload's throttling since the last slow one. */
 struct demand_throttle {
 	uint64_t throttled_ns, throttled_periods;
 	int64_t period_ns; /* of the quota; 0: unknown */

@@ -55,7 +55,7 @@ struct snapshot;
 /* "sources" of a Snapshot. */
 void snapshot_write_sources(struct jsonw *w, const struct cluster *c);
 
-/* What "state" is made of; all borrowed. */
+/* The sources of "state"; all borrowed. */
 struct snapshot_state {
 	const struct view *view;
 	const struct reservations_copy *reservations; /* NULL: there is none */

@@ -408,7 +408,7 @@ static void add_amount(struct buf *out, const cJSON *item, const char *resource,
 	free(limit);
 }
 
-/* What evenkeel whatif would be told: "shop/web=app/cpu:250m,memory:300Mi". */
+/* The argument of evenkeel whatif --resize: "shop/web=app/cpu:250m,memory:300Mi". */
 static void add_resize(struct option_list *to, const cJSON *item)
 {
 	struct buf amounts = BUF_INIT;

@@ -29,7 +29,7 @@ int offline_open(struct offline **o, const struct option_list *files, const char
 /* The same of one text in memory; name is what messages call it. */
 int offline_open_text(struct offline **o, const char *name, const char *text, size_t len,
 		      struct error *error);
-/* What an aggregator had at a moment; all borrowed. */
+/* The knowledge of an aggregator at a moment; all borrowed. */
 struct offline_moment {
 	int64_t now_ns; /* Unix time */
 	struct view *view;

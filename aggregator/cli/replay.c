@@ -300,7 +300,7 @@ static void take_plan(struct replay *r)
 		r->plan.now_ns = 0;
 }
 
-/* What is known from now on. */
+/* A moment begins: the view that is shown, with the newest state and plan. */
 static void stand(struct replay *r)
 {
 	r->next = (struct replay_moment){

@@ -450,87 +450,85 @@ static void test_refuses_dumps(void **state)
 		 ",\"operator\":\"AVG\","                                                          \
 		 "\"value\":" value "}]}}}")
 
+static const struct {
+	const char *text, *want;
+} refused_measurements[] = {
+	{"", "u.json: there is nothing in it"},
+	{"{}", "u.json:1: data: must be an object: this is neither a Usage object nor an answer "
+	       "of /watcher"},
+	{"{\"error\":{\"message\":\"no agent has reported yet\"}}",
+	 "u.json:1: this is an aggregator's error: no agent has reported yet"},
+	{EMPTY, "u.json:1: this is a List; --usage takes a Usage object, or an answer of "
+		"/watcher"},
+	{SNAPSHOT(TIME, EMPTY, USAGE, STATE), "u.json:1: this is a Snapshot; --usage takes "
+					      "a Usage object, or an answer of /watcher; "
+					      "give it as the snapshot"},
+	{"{\"kind\":\"NodeMetricsList\",\"items\":[]}",
+	 "u.json:1: this is a NodeMetricsList; --usage takes a Usage object, or an answer "
+	 "of "
+	 "/watcher"},
+	{"{\"kind\":\"Usage\",\"apiVersion\":\"v9\"}",
+	 "u.json:1: apiVersion: must be evenkeel.io/v2, not \"v9\""},
+	{"{\"kind\":\"Usage\"} 7", "u.json:1: there is more behind the measurements"},
+	{"{\"kind\":\"Usage\",\"time\":\"soon\"}",
+	 "u.json:1: time: must be a time such as 2026-01-31T12:00:00Z"},
+	{"{\"kind\":\"Usage\",\"nodes\":[{\"name\":\"n\",\"end\":\"x\"}]}",
+	 "u.json:1: nodes[0].end: \"x\" is not a time such as 2026-01-31T12:00:00Z"},
+	{"{\"timestamp\":-1,\"data\":{\"NodeMetricsMap\":{}}}",
+	 "u.json:1: timestamp: must be a time in Unix seconds"},
+	{"{\"timestamp\":1,\"window\":{\"start\":1,\"end\":2,\"duration\":\"1h\"},\"data\":"
+	 "{"
+	 "\"NodeMetricsMap\":{}}}",
+	 "u.json:1: window.duration: must be 5m, 10m or 15m"},
+	{"{\"timestamp\":1,\"window\":{\"start\":2,\"end\":2,\"duration\":\"5m\"},\"data\":"
+	 "{"
+	 "\"NodeMetricsMap\":{}}}",
+	 "u.json:1: window.end: must be after window.start"},
+	{"{\"timestamp\":9.3e9,\"data\":{\"NodeMetricsMap\":{}}}",
+	 "u.json:1: timestamp: must be a time in Unix seconds"},
+	{"{\"timestamp\":1,\"window\":{\"start\":\"1\"},\"data\":{}}",
+	 "u.json:1: window.start: must be a time in Unix seconds"},
+	{"{\"timestamp\":1,\"window\":{\"start\":1},\"data\":{}}",
+	 "u.json:1: window.end: must be a time in Unix seconds"},
+	{"{\"timestamp\":1,\"window\":{\"start\":1,\"end\":2},\"data\":{}}",
+	 "u.json:1: window.duration: must be 5m, 10m or 15m"},
+	{ENVELOPE("{\"NodeMetricsMap\":{\"\":{}}}"),
+	 "u.json:1: data: the name of a node must have 1 to 253 bytes"},
+	{ENVELOPE("{\"n\":7}"),
+	 "u.json:1: data.n: is no node with \"metrics\": neither load-watcher's form "
+	 "(data.NodeMetricsMap.NODE.metrics) nor that of KEP-61 (data.NODE.metrics)"},
+	{METRIC("\"CPU\"", "1e10"),
+	 "u.json:1: data of \"n\": metrics[0]: the value must be a percentage, 0 or more"},
+	{ENVELOPE("{\"NodeMetricsMap\":{}}"), "u.json:1: data: there is no node in it"},
+	{ENVELOPE("{\"NodeMetricsMap\":null}"), "u.json:1: data: there is no node in it"},
+	{ENVELOPE("{\"NodeMetricsMap\":7}"), "u.json:1: data.NodeMetricsMap: must be an object"},
+	{ENVELOPE("{\"n\":{\"cpu\":7}}"),
+	 "u.json:1: data.n: is no node with \"metrics\": neither load-watcher's form "
+	 "(data.NodeMetricsMap.NODE.metrics) nor that of KEP-61 (data.NODE.metrics)"},
+	{METRIC("7", "1"), "u.json:1: data of \"n\": metrics[0]: has no type"},
+	{METRIC("\"CPU\"", "\"1\""), "u.json:1: data of \"n\": metrics[0]: the value must be a "
+				     "percentage, 0 or more"},
+	{METRIC("\"CPU\"", "-1"), "u.json:1: data of \"n\": metrics[0]: the value must be a "
+				  "percentage, 0 or more"},
+	{ENVELOPE("{\"NodeMetricsMap\":{\"n\":{\"metrics\":7}}}"),
+	 "u.json:1: n: \"metrics\" must be a list"},
+	{ENVELOPE("{\"NodeMetricsMap\":{\"n\":{},\"n\":{}}}"),
+	 "u.json:1: n: this node stands twice"},
+	{ENVELOPE("{\"NodeMetricsMap\":{\"n\":{\"window\":\"1h\"}}}"),
+	 "u.json:1: n: \"window\" must be 5m, 10m, 15m or sinceStart"},
+};
+
 static void test_refuses_measurements(void **state)
 {
-	static const struct {
-		const char *text, *want;
-	} cases[] = {
-		{"", "u.json: there is nothing in it"},
-		{"{}",
-		 "u.json:1: data: must be an object: this is neither a Usage object nor an answer "
-		 "of /watcher"},
-		{"{\"error\":{\"message\":\"no agent has reported yet\"}}",
-		 "u.json:1: this is an aggregator's error: no agent has reported yet"},
-		{EMPTY, "u.json:1: this is a List; --usage takes a Usage object, or an answer of "
-			"/watcher"},
-		{SNAPSHOT(TIME, EMPTY, USAGE, STATE), "u.json:1: this is a Snapshot; --usage takes "
-						      "a Usage object, or an answer of /watcher; "
-						      "give it as the snapshot"},
-		{"{\"kind\":\"NodeMetricsList\",\"items\":[]}",
-		 "u.json:1: this is a NodeMetricsList; --usage takes a Usage object, or an answer "
-		 "of "
-		 "/watcher"},
-		{"{\"kind\":\"Usage\",\"apiVersion\":\"v9\"}",
-		 "u.json:1: apiVersion: must be evenkeel.io/v2, not \"v9\""},
-		{"{\"kind\":\"Usage\"} 7", "u.json:1: there is more behind the measurements"},
-		{"{\"kind\":\"Usage\",\"time\":\"soon\"}",
-		 "u.json:1: time: must be a time such as 2026-01-31T12:00:00Z"},
-		{"{\"kind\":\"Usage\",\"nodes\":[{\"name\":\"n\",\"end\":\"x\"}]}",
-		 "u.json:1: nodes[0].end: \"x\" is not a time such as 2026-01-31T12:00:00Z"},
-		{"{\"timestamp\":-1,\"data\":{\"NodeMetricsMap\":{}}}",
-		 "u.json:1: timestamp: must be a time in Unix seconds"},
-		{"{\"timestamp\":1,\"window\":{\"start\":1,\"end\":2,\"duration\":\"1h\"},\"data\":"
-		 "{"
-		 "\"NodeMetricsMap\":{}}}",
-		 "u.json:1: window.duration: must be 5m, 10m or 15m"},
-		{"{\"timestamp\":1,\"window\":{\"start\":2,\"end\":2,\"duration\":\"5m\"},\"data\":"
-		 "{"
-		 "\"NodeMetricsMap\":{}}}",
-		 "u.json:1: window.end: must be after window.start"},
-		{"{\"timestamp\":9.3e9,\"data\":{\"NodeMetricsMap\":{}}}",
-		 "u.json:1: timestamp: must be a time in Unix seconds"},
-		{"{\"timestamp\":1,\"window\":{\"start\":\"1\"},\"data\":{}}",
-		 "u.json:1: window.start: must be a time in Unix seconds"},
-		{"{\"timestamp\":1,\"window\":{\"start\":1},\"data\":{}}",
-		 "u.json:1: window.end: must be a time in Unix seconds"},
-		{"{\"timestamp\":1,\"window\":{\"start\":1,\"end\":2},\"data\":{}}",
-		 "u.json:1: window.duration: must be 5m, 10m or 15m"},
-		{ENVELOPE("{\"NodeMetricsMap\":{\"\":{}}}"),
-		 "u.json:1: data: the name of a node must have 1 to 253 bytes"},
-		{ENVELOPE("{\"n\":7}"),
-		 "u.json:1: data.n: is no node with \"metrics\": neither load-watcher's form "
-		 "(data.NodeMetricsMap.NODE.metrics) nor that of KEP-61 (data.NODE.metrics)"},
-		{METRIC("\"CPU\"", "1e10"),
-		 "u.json:1: data of \"n\": metrics[0]: the value must be a percentage, 0 or more"},
-		{ENVELOPE("{\"NodeMetricsMap\":{}}"), "u.json:1: data: there is no node in it"},
-		{ENVELOPE("{\"NodeMetricsMap\":null}"), "u.json:1: data: there is no node in it"},
-		{ENVELOPE("{\"NodeMetricsMap\":7}"),
-		 "u.json:1: data.NodeMetricsMap: must be an object"},
-		{ENVELOPE("{\"n\":{\"cpu\":7}}"),
-		 "u.json:1: data.n: is no node with \"metrics\": neither load-watcher's form "
-		 "(data.NodeMetricsMap.NODE.metrics) nor that of KEP-61 (data.NODE.metrics)"},
-		{METRIC("7", "1"), "u.json:1: data of \"n\": metrics[0]: has no type"},
-		{METRIC("\"CPU\"", "\"1\""),
-		 "u.json:1: data of \"n\": metrics[0]: the value must be a "
-		 "percentage, 0 or more"},
-		{METRIC("\"CPU\"", "-1"),
-		 "u.json:1: data of \"n\": metrics[0]: the value must be a "
-		 "percentage, 0 or more"},
-		{ENVELOPE("{\"NodeMetricsMap\":{\"n\":{\"metrics\":7}}}"),
-		 "u.json:1: n: \"metrics\" must be a list"},
-		{ENVELOPE("{\"NodeMetricsMap\":{\"n\":{},\"n\":{}}}"),
-		 "u.json:1: n: this node stands twice"},
-		{ENVELOPE("{\"NodeMetricsMap\":{\"n\":{\"window\":\"1h\"}}}"),
-		 "u.json:1: n: \"window\" must be 5m, 10m, 15m or sinceStart"},
-	};
 	struct loaded l;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		l = load(TWO_NODES, cases[i].text);
+	for (size_t i = 0; i < sizeof(refused_measurements) / sizeof(refused_measurements[0]);
+	     i++) {
+		l = load(TWO_NODES, refused_measurements[i].text);
 		if (!l.rc)
-			fail_msg("is read: %s", cases[i].text);
-		assert_string_equal(l.reason.text, cases[i].want);
+			fail_msg("is read: %s", refused_measurements[i].text);
+		assert_string_equal(l.reason.text, refused_measurements[i].want);
 		unload(&l);
 	}
 	l = load(SNAPSHOT(TIME, EMPTY, USAGE, STATE), "{\"kind\":\"Usage\"}");
