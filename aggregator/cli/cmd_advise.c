@@ -477,7 +477,7 @@ static int show(struct advise *a, const struct list *l)
 static int run(struct cli *cli)
 {
 	const struct cli_options *o = cli->options;
-	struct advise a = {.cli = cli, .items = cJSON_CreateArray()};
+	struct advise a = {.cli = cli};
 	struct buf path = BUF_INIT;
 	struct list l;
 	int code, rc;
@@ -486,6 +486,7 @@ static int run(struct cli *cli)
 		return cli_fail(&cli->reason, CLI_USAGE,
 				"advise takes one workload, and not \"%.60s\" as well",
 				cli->operands[1]);
+	a.items = cJSON_CreateArray();
 	buf_add_str(&path, "/v1/advice?limit=5000");
 	if (!o->all_namespaces)
 		client_add_parameter(&path, "namespace", o->namespace);

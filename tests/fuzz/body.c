@@ -105,7 +105,7 @@ static void check_same_entry(const struct entry *a, const struct entry *b)
 {
 	assert(a->ref == b->ref && a->fresh == b->fresh);
 	assert(!memcmp(&a->limits, &b->limits, sizeof(a->limits)));
-	assert(!memcmp(&a->cause, &b->cause, sizeof(a->cause)));
+	assert(a->cause.ref == b->cause.ref && a->cause.share == b->cause.share);
 	check_same_usage(&a->usage, &b->usage);
 	assert(!a->entity == !b->entity);
 	if (!a->entity)

@@ -20,87 +20,50 @@
 #include "shared/mem.h"
 #include "tests/process.h"
 
+/* clang-format off */
 #define POD(name, owner, kind, labels, containers)                                                 \
-	"{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"" name                   \
-	"\",\"namespace\":\"shop\",\"uid\":\"" name "\",\"labels\":{" labels                       \
-	"},\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"ownerReferences\":[{\"controller\":"   \
-	"true,\"kind\":\"" kind "\",\"name\":\"" owner "\",\"uid\":\"o-" owner                     \
-	"\"}]},\"spec\":{\"nodeName\":\"a\",\"containers\":[" containers                           \
-	"]},\"status\":{\"phase\":\"Running\"}}"
+	"{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"" name "\","             \
+	"\"namespace\":\"shop\",\"uid\":\"" name "\",\"labels\":{" labels "},"                     \
+	"\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"ownerReferences\":[{"                    \
+	"\"controller\":true,\"kind\":\"" kind "\",\"name\":\"" owner "\",\"uid\":\"o-" owner "\"}]}," \
+	"\"spec\":{\"nodeName\":\"a\",\"containers\":[" containers "]},"                           \
+	"\"status\":{\"phase\":\"Running\"}}"
 #define CONTAINER(name, requests, limits)                                                          \
-	"{\"name\":\"" name "\",\"resources\":{\"requests\":{" requests "},\"limits\":{" limits    \
-	"}}}"
+	"{\"name\":\"" name "\",\"resources\":{\"requests\":{" requests "},\"limits\":{" limits "}}}"
+#define WEB_POD(name)                                                                              \
+	POD("web-5d4f8c7b9-" name, "web-5d4f8c7b9", "ReplicaSet",                                  \
+	    "\"app\":\"web\",\"pod-template-hash\":\"5d4f8c7b9\"",                                 \
+	    CONTAINER("app", "\"cpu\":\"1\",\"memory\":\"1Gi\"", "\"memory\":\"2Gi\"") ","         \
+	    CONTAINER("side", "\"cpu\":\"10m\",\"memory\":\"32Mi\"", ""))
 /* Of 2026-01-31, day 20484. */
 #define DEMAND(key, container, cpu, peak)                                                          \
-	"{\"key\":\"" key "\",\"container\":\"" container                                          \
-	"\",\"seen\":1769860800,\"measuredSeconds\":90000,\"samples\":100000,\"periods\":100,"     \
-	"\"throttledPeriods\":5,\"cpu\":[" cpu "],\"days\":[20484," peak ",0,0]}"
-#define WEB "\"app\":\"web\",\"pod-template-hash\":\"5d4f8c7b9\""
+	"{\"key\":\"" key "\",\"container\":\"" container "\",\"seen\":1769860800,"                \
+	"\"measuredSeconds\":90000,\"samples\":100000,\"periods\":100,\"throttledPeriods\":5,"     \
+	"\"cpu\":[" cpu "],\"days\":[20484," peak ",0,0]}"
 
 static const char snapshot[] =
-	"{\"apiVersion\":\"evenkeel.io/"
-	"v1\",\"kind\":\"Snapshot\",\"time\":\"2026-01-31T12:00:00Z\","
-	"\"sources\":[{\"kind\":\"Node\",\"state\":\"synced\",\"changed\":\"2026-01-31T12:00:00Z\"}"
-	","
+	"{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Snapshot\",\"time\":\"2026-01-31T12:00:00Z\","
+	"\"sources\":["
+	"{\"kind\":\"Node\",\"state\":\"synced\",\"changed\":\"2026-01-31T12:00:00Z\"},"
 	"{\"kind\":\"Pod\",\"state\":\"synced\",\"changed\":\"2026-01-31T12:00:00Z\"}],"
 	"\"list\":{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":["
-	"{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"a\",\"uid\":\"a\"},"
-	"\"status\":{\"capacity\":{\"cpu\":\"8\",\"memory\":\"16Gi\",\"pods\":\"110\"},"
-	"\"allocatable\":{\"cpu\":\"8\",\"memory\":\"16Gi\",\"pods\":\"110\"},\"conditions\":[{"
-	"\"type\":\"Ready\",\"status\":\"True\"}]}}," POD(
-		"web-5d4f8c7b9-a", "web-5d4f8c7b9", "ReplicaSet", WEB,
-		CONTAINER("app", "\"cpu\":\"1\",\"memory\":\"1Gi\"", "\"memory\":\"2Gi\"") "," CONTAINER(
-			"side", "\"cpu\":\"10m\",\"memory\":\"32Mi\"",
-			"")) "," POD("web-5d4f8c7b9-b", "web-5d4f8c7b9", "ReplicaSet", WEB,
-				     CONTAINER("app", "\"cpu\":\"1\",\"memory\":\"1Gi\"", "\"memory\":\"2Gi\"") "," CONTAINER(
-					     "side", "\"cpu\":\"10m\",\"memory\":\"32Mi\"",
-					     "")) "," POD("db-0", "db", "StatefulSet",
-							  "\"app\":\"db\"",
-							  CONTAINER(
-								  "sql",
-								  "\"cpu\":\"100m\",\"memory\":"
-								  "\"115Mi\"",
-								  "\"cpu\":\"200m\"")) "]},"
-										       "\"usage\":{"
-										       "\"apiVersio"
-										       "n\":"
-										       "\"evenkeel."
-										       "io/"
-										       "v2\","
-										       "\"kind\":"
-										       "\"Usage\","
-										       "\"time\":"
-										       "\"2026-01-"
-										       "31T12:00:"
-										       "00Z\","
-										       "\"nodes\":["
-										       "],\"pods\":"
-										       "[]},"
-										       "\"state\":{"
-										       "\"demand\":"
-										       "[" DEMAND("shop/Deployment/web", "app", "56,9900,73,100", "104857600") "," DEMAND(
-											       "sho"
-											       "p/"
-											       "Dep"
-											       "loy"
-											       "men"
-											       "t/"
-											       "we"
-											       "b",
-											       "sid"
-											       "e",
-											       "0,"
-											       "999"
-											       "9",
-											       "209"
-											       "715"
-											       "20") "," DEMAND("shop/StatefulSet/db",
-														"sql",
-														"73,10000",
-														"104857600") "," DEMAND("shop/Deployment/gone",
-																	"app",
-																	"73,10000",
-																	"104857600") "]}}";
+	"{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"a\",\"uid\":\"a\"},\"status\":{"
+	"\"capacity\":{\"cpu\":\"8\",\"memory\":\"16Gi\",\"pods\":\"110\"},"
+	"\"allocatable\":{\"cpu\":\"8\",\"memory\":\"16Gi\",\"pods\":\"110\"},"
+	"\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}},"
+	WEB_POD("a") "," WEB_POD("b") ","
+	POD("db-0", "db", "StatefulSet", "\"app\":\"db\"",
+	    CONTAINER("sql", "\"cpu\":\"100m\",\"memory\":\"115Mi\"", "\"cpu\":\"200m\""))
+	"]},"
+	"\"usage\":{\"apiVersion\":\"evenkeel.io/v2\",\"kind\":\"Usage\","
+	"\"time\":\"2026-01-31T12:00:00Z\",\"nodes\":[],\"pods\":[]},"
+	"\"state\":{\"demand\":["
+	DEMAND("shop/Deployment/web", "app", "56,9900,73,100", "104857600") ","
+	DEMAND("shop/Deployment/web", "side", "0,9999", "20971520") ","
+	DEMAND("shop/StatefulSet/db", "sql", "73,10000", "104857600") ","
+	DEMAND("shop/Deployment/gone", "app", "73,10000", "104857600")
+	"]}}";
+/* clang-format on */
 
 static char *path;
 
