@@ -7,6 +7,7 @@
 #include "shared/demand.h"
 
 #define PERIOD_NS 100000000LL
+#define SLIP	  0.05 /* of the readings of throttling */
 
 static void count_all(struct demand *d)
 {
@@ -30,6 +31,15 @@ static int falling(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
+/* The rate without throttling, of one with throttling and of the CPUs that waited, in millicores. */
+static double unthrottled(double use, double waiting)
+{
+	double cpus = fmax(ceil((use + waiting) / 1000 - SLIP), 1),
+	       running = 1000 * cpus * (1 - SLIP) - waiting;
+
+	return use + waiting * (use < running ? use / running : 1);
+}
+
 void demand_settle(struct demand *d, const struct demand_throttle *t, int64_t capacity_milli)
 {
 	double period_ns = (double)(t->period_ns > 0 ? t->period_ns : PERIOD_NS);
@@ -42,7 +52,8 @@ void demand_settle(struct demand *d, const struct demand_throttle *t, int64_t ca
 		qsort(d->milli, d->count, sizeof(d->milli[0]), falling);
 		for (uint32_t i = 0; i < n; i++)
 			milli += (double)d->milli[i] / n;
-		milli += (double)t->throttled_ns * 1000 / fmax(n * each_ns, throttled_ns);
+		milli = unthrottled(milli, (double)t->throttled_ns * 1000 /
+						   fmax(n * each_ns, throttled_ns));
 		if (capacity_milli > 0)
 			milli = fmin(milli, (double)capacity_milli);
 		for (uint32_t i = 0; i < n; i++)

@@ -10,18 +10,23 @@
  *	t   throttled time, the sum over the CPUs whose run queues waited for the next period
  *	n = ceil(k P / T), at least 1, at most the number of samples
  *	U   mean rate of the n samples with the highest rates
+ *	W = t / max(n T, k P)  CPUs that waited, on average over these samples
+ *	c = ceil(U + W)        the least number of CPUs that this takes
+ *	d = U / (c - W)        share of its unthrottled time in which it had work, at most 1
  *
- *	demand = U + t / max(n T, k P)	in these n samples; in the others it is their rate
+ *	demand = U + d W	in these n samples; in the others it is their rate
  *
  * A cgroup is throttled when its quota is used up, so the samples with the highest rates are the
  * throttled ones, and differ only by where they begin within a period. In a period of length P in
- * which c CPUs ran it for r each until the quota was used up, its use is c r and t is c (P - r): use
- * plus throttled time is c P, the rate c at which it would have gone on. So a workload that always
- * has work is measured exactly, whatever its quota. The kernel counts throttling at the end of a
- * period, so k P may be longer than the time between two readings.
+ * which c CPUs ran it for r each until the quota was used up, its use is c d r and t is c (P - r):
+ * with the same d it would have used c d P. So a workload that always has work (d = 1) is measured
+ * exactly, whatever its quota, and so is one with short gaps if it needs all of c. Readings are up to
+ * a twentieth off: c is a twentieth of a CPU less, and c - W a twentieth of c less. The kernel counts
+ * throttling at the end of a period, so k P may be longer than the time between two readings.
  *
  * Bounds: demand is at least the use and at most the machine's capacity. It is too high for work
- * that would have ended within the period: the rest of the work is in the sample after as well.
+ * that would have ended within the period, since the rest of the work is in the sample after as well,
+ * and for a workload with gaps on more CPUs than c.
  * Throttling by the quota of a cgroup above is not counted.
  */
 #ifndef EVENKEEL_AGENT_DEMAND_H

@@ -213,7 +213,7 @@ static int write_bytes(struct recorder *r, const struct buf *b, size_t from, siz
 											     : 0;
 }
 
-/* An entry of JSON that is told by `write`, unless it is as it was last. */
+/* An entry of JSON, unless it equals the last one. Takes json. */
 static void add_json(struct buf *out, enum record_type type, struct buf *last, struct buf *json)
 {
 	size_t begun;

@@ -6,14 +6,14 @@
  *                first, and goes to the best node that fits. A node is hot if its mean CPU use of
  *                five minutes, HOT_AFTER_NS later, is above HOT_SHARE of its allocatable; the use of a
  *                pod that was elsewhere is added to it.
- *   waves        Each moment's drain plan, with the timers of the record. A node counts once, and so do its evictions; it stays in the
- *                record. A destination is over the cap if, within an hour, the mean CPU use of it and
- *                of the pods that were moved to it exceeds HOT_SHARE.
+ *   waves        Each moment's drain plan, with the timers of the record. A drained node stays in
+ *                the record; it and its evictions count once. A destination is over the cap if,
+ *                within an hour, the mean CPU use of it and of the pods that were moved to it
+ *                exceeds HOT_SHARE.
  */
 #include "aggregator/cli/replay_policies.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
