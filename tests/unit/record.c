@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries of a record: what is read of one is what was written, and what cannot be is refused. */
+/*
+ * Entries of a record: what is read of one is what was written, and what cannot be is refused; and
+ * a replay of some.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,10 +10,14 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "aggregator/cli/replay.h"
 #include "aggregator/state/record.h"
+#include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/interval.h"
 #include "tests/model_fixture.h"
@@ -173,12 +180,70 @@ static void test_changes_that_cannot_be(void **unused)
 	model_free(m);
 }
 
+static void add_interval(struct buf *out, const char *node, int64_t now_ns)
+{
+	struct interval *made = interval_make(1, 1, 1);
+	struct record_interval i = {.now_ns = now_ns, .node = node, .interval = made};
+
+	made->full = true;
+	snprintf((char *)i.run, sizeof(i.run), "%s", node);
+	snprintf((char *)i.nonce, sizeof(i.nonce), "%s", node);
+	record_verdict(out, record_interval(out, &i), USAGE_APPLIED);
+	interval_free(made);
+}
+
+static void add_view(struct buf *out, int64_t at_ns)
+{
+	record_number(out, RECORD_BUILT, 1, 4);
+	record_number(out, RECORD_GATHERED, (uint64_t)at_ns, 8);
+	record_number(out, RECORD_VIEW, (uint64_t)at_ns, 8);
+}
+
+/* The stats of the second node were built after the first view. */
+static void test_a_view_has_what_was_built(void **unused)
+{
+	const int64_t at_ns = 1700000005 * NS_PER_SEC; /* the end of the intervals */
+	char dir[] = "/tmp/evenkeel-record-XXXXXX", *path;
+	struct buf out = BUF_INIT;
+	struct replay_moment m;
+	struct replay *r;
+	struct error error = {""};
+	FILE *f;
+
+	(void)unused;
+	record_number(&out, RECORD_BEGIN, RECORD_VERSION, 2);
+	record_end(&out, record_begin(&out, RECORD_BASE_END));
+	add_interval(&out, "a", at_ns);
+	add_interval(&out, "b", at_ns);
+	add_view(&out, at_ns);
+	add_view(&out, at_ns + NS_PER_SEC);
+	assert_non_null(mkdtemp(dir));
+	path = mem_printf("%s/" RECORD_PREFIX "0000000000000000001" RECORD_SUFFIX, dir);
+	f = fopen(path, "we");
+	assert_true(f && fwrite(out.data, out.len, 1, f) == 1 && fclose(f) == 0);
+	assert_int_equal(replay_open(&r, dir, &error), 0);
+	for (size_t built = 1; built <= 2; built++) {
+		int64_t then_ns = at_ns + (int64_t)(built - 1) * NS_PER_SEC;
+
+		assert_int_equal(replay_go(r, then_ns, &error), 0);
+		replay_take(r, then_ns, &m);
+		assert_int_equal(m.view->node_count, built);
+		replay_moment_fini(&m);
+	}
+	replay_close(r);
+	unlink(path);
+	rmdir(dir);
+	free(path);
+	buf_fini(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_intervals),
 		cmocka_unit_test(test_changes),
 		cmocka_unit_test(test_changes_that_cannot_be),
+		cmocka_unit_test(test_a_view_has_what_was_built),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
