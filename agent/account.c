@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tick:
+ * Statistics of cgroups and of the node out of the counters of each tick:
  *
  *	topology  --> tracks and workloads, only after a change of the topology (account_table)
  *	removals  --> remainders of removed cgroups, before the next tick (account_removal)

@@ -10,11 +10,11 @@
  * work says nothing, and a neighbour that works when the pod does, such as its client, would seem
  * to be the cause.
  *
- * The regressors are the presence of the neighbours, not their use: on busy CPUs use is no demand.
+ * The regressors are the presence of the neighbours, not their use: on busy CPUs use does not show the load.
  * A neighbour that wakes takes its CPU time from those that want most, so the use of the guilty one
- * falls when the waiting grows, and a linear fit names the innocent. A neighbour is absent in a tick
- * with at most ABSENT of its typical demand (the mean weighted by itself); demand is its use and,
- * where it is watched, its waiting. On presence, regression is a comparison of means:
+ * falls when the waiting grows, and a linear fit names the innocent. The load of a neighbour is its use
+ * and, if it is watched, its waiting; it is absent in a tick with at most ABSENT of its typical load
+ * (the mean weighted by itself). On presence, regression is a comparison of means:
  *
  *	relief(j)	= 1 - mean y without j / mean y
  *	relief(j | k)	= 1 - mean y with k, without j / mean y with k
@@ -36,7 +36,8 @@
  *
  * The share of j is its relief times full / some. Nobody is named if the pod waits less than
  * LEAST_WAITING of the time, if throttling explains half of its pressure or more, if there are few
- * samples, or if nobody has LEAST_SHARE. Sums decay by half in HALF_LIFE_S, so that no single
+ * samples, or if nobody has LEAST_SHARE; the sum of the unwatched pods is never named. The aggregator
+ * drops a cause that has left the node. Sums decay by half in HALF_LIFE_S, so that no single
  * reading decides. The estimate is no proof: a cause outside the CPUs (I/O, a lock, a common clock)
  * that makes one pod run and another wait looks the same.
  *
@@ -70,7 +71,7 @@ struct culprit_sums {
 	struct means without[CULPRIT_USERS]; /* without j */
 	struct means only[CULPRIT_USERS][CULPRIT_USERS]; /* without j, with k */
 	double use[CULPRIT_USERS]; /* while active */
-	double demand[CULPRIT_USERS], demand_squared[CULPRIT_USERS]; /* the same */
+	double load[CULPRIT_USERS], load_squared[CULPRIT_USERS]; /* the same */
 	bool by_second; /* it was throttled in the last second */
 	struct culprit_sample open; /* not in the sums yet */
 };
@@ -128,7 +129,7 @@ static void top_offer(struct top *t, uint32_t ref, float value)
 
 static void forget_user(struct culprit_sums *s, int user)
 {
-	s->use[user] = s->demand[user] = s->demand_squared[user] = 0;
+	s->use[user] = s->load[user] = s->load_squared[user] = 0;
 	s->open.use[user] = s->open.some[user] = 0;
 	s->without[user] = (struct means){0};
 	for (int i = 0; i < CULPRIT_USERS; i++)
@@ -212,12 +213,12 @@ static void find_absent(struct culprit_sums *s, double active, bool absent[CULPR
 	const struct culprit_sample *o = &s->open;
 
 	for (int j = 0; j < CULPRIT_USERS; j++) {
-		double demand = (o->use[j] + o->some[j]) / o->seconds;
+		double load = (o->use[j] + o->some[j]) / o->seconds;
 
 		s->use[j] += active * o->use[j] / o->seconds;
-		s->demand[j] += active * demand;
-		s->demand_squared[j] += active * demand * demand;
-		absent[j] = s->demand[j] * demand <= ABSENT * s->demand_squared[j];
+		s->load[j] += active * load;
+		s->load_squared[j] += active * load * load;
+		absent[j] = s->load[j] * load <= ABSENT * s->load_squared[j];
 	}
 }
 

@@ -31,7 +31,7 @@ static int falling(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-/* The rate without throttling, of one with throttling and of the CPUs that waited, in millicores. */
+/* U + d W of U and W, in millicores. */
 static double unthrottled(double use, double waiting)
 {
 	double cpus = fmax(ceil((use + waiting) / 1000 - SLIP), 1),
@@ -43,17 +43,17 @@ static double unthrottled(double use, double waiting)
 void demand_settle(struct demand *d, const struct demand_throttle *t, int64_t capacity_milli)
 {
 	double period_ns = (double)(t->period_ns > 0 ? t->period_ns : PERIOD_NS);
-	double throttled_ns = (double)t->throttled_periods * period_ns, each_ns, milli = 0;
+	double periods_ns = (double)t->throttled_periods * period_ns, each_ns, milli = 0;
 	uint32_t n;
 
 	if (d->count && t->throttled_ns && t->dt_ns > 0) {
 		each_ns = (double)t->dt_ns / d->count;
-		n = (uint32_t)fmin(fmax(ceil(throttled_ns / each_ns), 1), d->count);
+		n = (uint32_t)fmin(fmax(ceil(periods_ns / each_ns), 1), d->count);
 		qsort(d->milli, d->count, sizeof(d->milli[0]), falling);
 		for (uint32_t i = 0; i < n; i++)
 			milli += (double)d->milli[i] / n;
-		milli = unthrottled(milli, (double)t->throttled_ns * 1000 /
-						   fmax(n * each_ns, throttled_ns));
+		milli = unthrottled(milli,
+				    (double)t->throttled_ns * 1000 / fmax(n * each_ns, periods_ns));
 		if (capacity_milli > 0)
 			milli = fmin(milli, (double)capacity_milli);
 		for (uint32_t i = 0; i < n; i++)

@@ -9,9 +9,7 @@
  *	still over	the oldest is dropped: a merged interval covers at most a quarter of the
  *			span, as it is dropped as a whole
  *
- * Intervals that a reader (an aggregator) has never merge with intervals it lacks, nor does the
- * reader's next interval merge: the reader may have it already, with the ack lost or on its way,
- * and would count it twice in a larger one.
+ * What may not merge is in ring_set_cursors().
  *
  * The budget covers intervals and the entities they hold, each entity once.
  */

@@ -23,8 +23,9 @@ void ring_free(struct ring *r);
  */
 void ring_push(struct ring *r, struct interval *interval);
 /*
- * Sets the next sequence of each reader. Intervals that a reader has never merge with intervals it
- * lacks, nor does its next one, which it may have: so none counts twice. Valid until the next call.
+ * Sets the next sequence of each reader. The ring merges no interval that a reader has with one that
+ * it lacks, nor the reader's next interval, whose ack may be lost: so none counts twice. Valid until
+ * the next call.
  */
 void ring_set_cursors(struct ring *r, const uint64_t *cursors, size_t count);
 /* The oldest interval with this sequence or a later one, or NULL. Borrowed until the next push. */

@@ -67,8 +67,6 @@ enum {
 	DESCRIPTORS = 48, /* for itself, before any agent or client */
 };
 
-static const struct usage_limits usage_limits = {.nodes_max = 20000, .pods_per_node_max = 8192};
-
 struct engine {
 	/* fixed after start */
 	const struct engine_config *config; /* borrowed */
@@ -473,7 +471,7 @@ static int open_saver(struct engine *e, struct error *error)
 	struct saver_config config = {
 		.dir = e->config->state_dir,
 		.every_ns = e->config->save_interval_ns,
-		.nodes_max = usage_limits.nodes_max,
+		.nodes_max = usage_default_limits.nodes_max,
 		.loop = &e->loop,
 		.usage = e->usage,
 		.counters = &e->counters,
@@ -615,9 +613,9 @@ static struct engine *new_engine(const struct engine_config *config)
 
 	e->config = config;
 	e->demand = demand_new();
-	e->usage = usage_new(&usage_limits);
+	e->usage = usage_new(&usage_default_limits);
 	usage_set_demand(e->usage, e->demand);
-	e->node_keys = node_keys_new(usage_limits.nodes_max);
+	e->node_keys = node_keys_new(usage_default_limits.nodes_max);
 	e->join = join_new();
 	join_set_demand(e->join, e->demand);
 	e->views = view_slot_new();

@@ -20,7 +20,7 @@
  * (view_slot_refresh()): changes are published at once; without changes the last view is the
  * answer. Such publications take at most a third of the loop's time, however many wait.
  *
- * A view is also published after 10 s of silence, so that silent nodes age and are forgotten.
+ * Without changes a view is published every 5 to 15 s, so that silent nodes age and are forgotten.
  */
 #include "aggregator/engine_publisher.h"
 

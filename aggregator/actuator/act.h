@@ -208,7 +208,7 @@ struct act_wave {
 	int64_t begin_ns, end_ns; /* Unix; 0: not */
 	size_t evictions, refused, drained, ended_count;
 	struct act_ended *ended; /* owned */
-	bool stopped; /* by a hot destination */
+	bool destination_hot; /* so it was stopped */
 	struct error reason; /* of the first rollback, or "" */
 };
 

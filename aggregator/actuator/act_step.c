@@ -4,7 +4,8 @@
  *
  *   drains are those of the annotations that the cluster has: a successor takes over all of them
  *   a node that a person, an autoscaler or its deletion took away is rolled back or forgotten
- *   a hot destination stops the wave: each of its nodes is rolled back
+ *   a hot destination, or a drain that ends with an evicted pod without a Ready replacement, stops the
+ *   wave: each of its nodes is rolled back
  *   no pod is evicted while real use of a destination is unknown
  *   each drain advances by one phase at most
  *   a new wave is claimed when no drain is left
@@ -33,15 +34,10 @@ static const int64_t GAP_NS = 30 * SECOND_NS, PROOF_NS = 120 * SECOND_NS,
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* A pod in flight of a dropped drain is not followed any more: the wave ends with it. */
 static void drop_drain(struct act_state *s, size_t at)
 {
 	struct act_drain *d = &s->drains[at];
 
-	for (size_t i = 0; i < d->move_count && !*s->stop.text; i++)
-		if (d->moves[i].pod.evicted_ns && !d->moves[i].replaced)
-			error_set(&s->stop, "pod %s/%s of node %s has no Ready replacement",
-				  d->moves[i].pod.namespace, d->moves[i].pod.name, d->node);
 	act_drain_unprove(d);
 	free(d->node);
 	free(d->uid);
@@ -144,12 +140,22 @@ static int64_t age_of(const struct mark *m, int64_t wall_ns)
 	return age_ns < 2 * PROOF_NS ? age_ns : 2 * PROOF_NS;
 }
 
+/* A drain ends. An evicted pod of it that was not replaced stops the wave. */
+static void end_drain(struct act_state *s, struct act_drain *d)
+{
+	for (size_t i = 0; i < d->move_count && !*s->stop.text; i++)
+		if (d->moves[i].pod.evicted_ns && !d->moves[i].replaced)
+			error_set(&s->stop, "pod %s/%s of node %s has no Ready replacement",
+				  d->moves[i].pod.namespace, d->moves[i].pod.name, d->node);
+	drop_drain(s, (size_t)(d - s->drains));
+}
+
 static void adopt(struct act_state *s, const struct act_input *in, const struct act_node *n)
 {
 	struct act_drain *d = find_drain(s, n->name);
 
 	if (d && strcmp(d->uid, n->uid) != 0) {
-		drop_drain(s, (size_t)(d - s->drains));
+		end_drain(s, d);
 		d = NULL;
 	}
 	if (!d && !act_is_ours(n))
@@ -211,7 +217,7 @@ static void follow_nodes(struct act_state *s, const struct act_input *in, struct
 	for (size_t i = 0; i < in->cluster->node_count; i++)
 		adopt(s, in, &in->cluster->nodes[i]);
 	for (size_t i = s->drain_count; i-- > 0;) {
-		const struct act_drain *d = &s->drains[i];
+		struct act_drain *d = &s->drains[i];
 		const struct act_node *n = NULL;
 
 		for (size_t k = 0; d->listed && k < in->cluster->node_count; k++)
@@ -222,7 +228,7 @@ static void follow_nodes(struct act_state *s, const struct act_input *in, struct
 		if (!n)
 			buf_printf(&out->narration, "node %s is gone\n", d->node);
 		record(s, d, in);
-		drop_drain(s, i);
+		end_drain(s, d);
 	}
 	s->wave_ended = any && !s->drain_count;
 	if (s->wave_ended) {
@@ -283,7 +289,7 @@ static void watch_destinations(struct act_state *s, const struct act_input *in)
 		/* Ends are told in whole seconds. */
 		if (!broken || u->end_ns - hot->cool_ns < HOT_NS - SECOND_NS || *s->stop.text)
 			continue;
-		s->wave.stopped = true;
+		s->wave.destination_hot = true;
 		error_set(&s->stop, "destination %s: %s for 10 s", hot->node, text.text);
 	}
 	for (size_t i = 0; i < s->hot_count; i++)

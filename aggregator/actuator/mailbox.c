@@ -314,13 +314,13 @@ void mailbox_report_wave(struct edge *e, const struct act_wave *wave)
 	jsonw_key_time(&w, "begin", wave->begin_ns);
 	jsonw_key_time(&w, "end", wave->end_ns);
 	jsonw_key_string(&w, "outcome",
-			 wave->stopped			      ? "stopped"
+			 wave->destination_hot		      ? "stopped"
 			 : wave->drained == wave->ended_count ? "drained"
 							      : "rolledBack");
 	jsonw_key_text(&w, "reason", wave->reason.text);
 	write_ended(&w, wave);
 	jsonw_key_array(&w, "violations");
-	if (wave->stopped)
+	if (wave->destination_hot)
 		jsonw_string(&w, wave->reason.text);
 	jsonw_array_close(&w);
 	jsonw_key_uint(&w, "evictions", wave->evictions);

@@ -223,11 +223,11 @@ void snapshot_write_state(struct jsonw *w, const struct snapshot_state *s)
 	jsonw_object_open(w);
 	if (s->reservations && s->reservations->count)
 		write_ledger(w, s->view, s->reservations);
-	if (s->workloads && owners && owners->workloads && owners->workloads->count) {
+	if (s->memory && owners && owners->workloads && owners->workloads->count) {
 		jsonw_key(w, "workloads");
 		workload_table_write_list(owners->workloads, w);
 	}
-	if (s->workloads && s->view->demand) {
+	if (s->memory && s->view->demand) {
 		jsonw_key(w, "demand");
 		demand_write(s->view->demand, -1, w);
 	}

@@ -60,7 +60,7 @@ struct snapshot_state {
 	const struct view *view;
 	const struct reservations_copy *reservations; /* NULL: there is none */
 	const struct plan_result *plan; /* NULL: there is none */
-	bool workloads; /* with what the view has of them */
+	bool memory; /* with the workloads and demand of the view */
 };
 
 void snapshot_write_state(struct jsonw *w, const struct snapshot_state *s);

@@ -51,7 +51,8 @@ const struct option_note cli_manual[] = {
 	 "Mean of CPU use over the longest window, as a share of the allocatable; CPU% is of the "
 	 "newest interval. WORKSET-MEAN% likewise."},
 	{NULL, "CPU-NEEDED",
-	 "CPU request that demand needs, by --policy. MEM-NEEDED, MEM-LIM-NEEDED: request and "
+	 "CPU request that demand (use, and what throttling cut off) needs, by --policy. "
+	 "MEM-NEEDED, MEM-LIM-NEEDED: request and "
 	 "limit of memory likewise."},
 	{NULL, "CPU-RESERVED",
 	 "Reserve of a plan above the mean of real use: deviations, peaks, placeholders and pods "

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state of the aggregator (usage, model, join) is told again what the live one was told, in the same
- * order, so it comes to the same views.
+ * A replay feeds the recorded inputs to the code that the live aggregator ran (usage_apply(),
+ * usage_build_stats(), join_view()), in the same order, so its views are the same. BUILT entries are
+ * needed since a view has the stats that were built so far.
  *
- * A view is seen from its VIEW entry on, so one is read ahead. Where segments before the first are
+ * A view counts from its VIEW entry on, so the replay reads one entry ahead. Where segments before the first are
  * deleted, windows and peaks begin empty, and each node with its first full interval, which agents
  * send every minute.
  */
@@ -28,7 +29,7 @@
 
 enum { PAST = 64 };
 
-#define VIEW_EVERY_NS (15 * NS_PER_SEC) /* an aggregator publishes one every 10 s at least */
+#define VIEW_GAP_NS (15 * NS_PER_SEC) /* an aggregator without changes publishes every 5 to 15 s */
 
 /* --- entries ---------------------------------------------------------------------------------- */
 
@@ -192,8 +193,6 @@ struct replay {
 	struct plan_moment plan; /* the newest; its view is held */
 };
 
-static const struct usage_limits limits = {.nodes_max = 20000, .pods_per_node_max = 8192};
-
 static void drop_state(struct replay *r)
 {
 	/* The join may hold stats. */
@@ -209,7 +208,7 @@ static void drop_state(struct replay *r)
 static void reset_state(struct replay *r)
 {
 	drop_state(r);
-	r->usage = usage_new(&limits);
+	r->usage = usage_new(&usage_default_limits);
 	r->model = model_new();
 	r->join = join_new();
 	r->demand = demand_new();
@@ -451,7 +450,7 @@ int replay_go(struct replay *r, int64_t at_ns, struct error *error)
 	if (!r->now.at_ns)
 		return r->first_ns ? out_of_range(r, "begins at", r->first_ns, error)
 				   : out_of_range(r, "has no view before", at_ns, error);
-	if (at_ns - r->now.at_ns > VIEW_EVERY_NS)
+	if (at_ns - r->now.at_ns > VIEW_GAP_NS)
 		return r->next.at_ns ? out_of_range(r, "has a gap until", r->next.at_ns, error)
 				     : out_of_range(r, "ends at", r->now.at_ns, error);
 	return 0;

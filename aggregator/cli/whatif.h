@@ -10,7 +10,7 @@
 
 /* Each is the list of an option of evenkeel whatif, whose help says what its texts are. */
 struct whatif_changes {
-	struct option_list apply, remove, add, cordon, taint, resize, scale;
+	struct option_list apply, add, remove, cordon, taint, resize, scale;
 };
 
 /*

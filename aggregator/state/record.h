@@ -10,9 +10,11 @@
  *	OBJECT		an object of the cluster as JSON (object_write())
  *	REMOVED		resource, namespace, name of an object, a NUL behind each
  *	SOURCES		JSON: "sources" of a Snapshot; sources without this entry: no API is followed
- *	STATE		JSON: "state" of a Snapshot; with "workloads" in the base alone
+ *	STATE		JSON: "state" of a Snapshot; in the base also its "workloads" and "demand".
+ *			Followed by PLAN it has the planner's memory before that plan, else after the
+ *			newest plan
  *	PLAN		of the newest plan: i64 time, i64 time of the view it was made of (GATHERED), i64 time
- *			until the next one, u64 version; STATE has what was remembered before it. STATE without PLAN: after it
+ *			until the next one, u64 version
  *	BASE_END	so far it is what the segments before told
  *	INTERVAL	u8 enum usage_verdict, i64 time, 16 bytes run, 24 bytes nonce, u64 sequence,
  *			i64 age_ns, i64 wait_ns, the node's name and a NUL, then each part: u32 length, body

@@ -29,8 +29,8 @@
  *   that the database names, after a restart      for 7 s: agents are back by then
  *
  * An agent that is killed has its connection closed by the kernel, so the next one is held for no
- * longer than that. Who has learned of a run's id is held likewise on any other connection, but for
- * what is known already: an agent may have two ways to us.
+ * longer than that. An interval of the same run on another connection is held too, unless it is a
+ * duplicate: an agent may have two routes to the aggregator.
  *
  * Nodes are an array sorted by name, as views want it, and a hash by name, as frames do: a search
  * in the array would read a dozen nodes that are in no cache. A node silent for a day is forgotten.
@@ -49,8 +49,8 @@
  *     (`durable`). An agent that did not hear of the last save before the kill may still send one
  *     that begins at or before S and ends behind it. It cannot be taken apart; the node does
  *     without it rather than counting half of it twice, and that is counted (lost).
- *   - The row has the correction of the node's clock, too. What the agent tells again, with ages or
- *     without, so comes to the times it had; the samples behind the correction are taken anew.
+ *   - The row has the correction of the node's clock, too, so intervals that the agent repeats get
+ *     the times they had, with ages or without; the samples behind the correction are taken anew.
  *   - A row of an earlier save is as good as the newest: S is smaller then, and more is told again.
  */
 #include "aggregator/state/usage.h"
@@ -101,6 +101,8 @@ struct usage_state {
 	char save_after[NODE_NAME_MAX + 1]; /* name of the last node it looked at */
 	struct stats_scratch scratch;
 };
+
+const struct usage_limits usage_default_limits = {.nodes_max = 20000, .pods_per_node_max = 8192};
 
 struct usage_state *usage_new(const struct usage_limits *limits)
 {

@@ -45,9 +45,12 @@ struct usage_answer {
 };
 
 struct usage_limits {
-	uint32_t nodes_max; /* default 20000 */
-	uint32_t pods_per_node_max; /* default 8192 entries that are pods, units or slices */
+	uint32_t nodes_max;
+	uint32_t pods_per_node_max; /* entries that are pods, units or slices */
 };
+
+/* Of an aggregator. */
+extern const struct usage_limits usage_default_limits;
 
 struct demand;
 struct usage_state;

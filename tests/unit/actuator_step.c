@@ -609,7 +609,7 @@ static void test_hot_destination(void **state)
 	evictions = s.evictions;
 	pass(&s, 3);
 	assert_int_equal(s.evictions, evictions);
-	assert_true(s.state.wave.stopped);
+	assert_true(s.state.wave.destination_hot);
 	assert_true(s.state.wave.drained < s.state.wave.ended_count);
 	assert_non_null(strstr(s.state.wave.reason.text,
 			       "destination n0: CPU 2000m above its cap of 1000m for 10 s"));

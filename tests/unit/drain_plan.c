@@ -511,8 +511,9 @@ static void more_could_go_than_may(void **unused)
 	drain_world_step(&w, NOW);
 	assert_true(w.plan->throttle.throttled);
 	assert_int_equal(w.plan->throttle.held, 2);
-	drain_world_reason(&w, "b", 0, "ScaleDownThrottled",
-			   "1 of 1 nodes are on their way, 0 of 10 of them drained");
+	drain_world_reason(
+		&w, "b", 0, "ScaleDownThrottled",
+		"1 of at most 1 nodes are being removed, 0 of at most 10 with pods to move");
 	assert_non_null(
 		strstr(w.plan->narration,
 		       "ScaleDownThrottled: 1 of 1 nodes, 0 of 10 drains; 2 more could go.\n"));
@@ -527,8 +528,9 @@ static void more_could_go_than_may(void **unused)
 	drain_world_step(&w, NOW);
 	assert_int_equal(w.plan->throttle.held, 1);
 	assert_false(w.plan->throttle.throttled);
-	drain_world_reason(&w, "b", 0, "ParallelismLimitReached",
-			   "1 of 10 nodes are on their way, 1 of 1 of them drained");
+	drain_world_reason(
+		&w, "b", 0, "ParallelismLimitReached",
+		"1 of at most 10 nodes are being removed, 1 of at most 1 with pods to move");
 }
 
 /* Both variants tell why a node stays; upstream does not look again for a while. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From unneeded to "may go now": nodes that have waited long enough, leave their group and the
- * cluster enough, and are not held back by their atomic group or by pods that end by themselves.
+ * From unneeded to "may go now": nodes that have been unneeded for long enough, whose removal keeps
+ * the minima of group and cluster, and that neither their atomic group nor pods that end by
+ * themselves hold back.
  *
- *   upstream   time and room of each node, empty ones first; then drains that their budgets allow at
- *              once before risky ones; then incomplete atomic groups drop out, but still use room;
+ *   upstream   time and minima of each node, empty ones first; then drains that their budgets allow at
+ *              once before risky ones; then incomplete atomic groups drop out, but still count in the minima;
  *              then nodes with pods to wait for, which may leave a group incomplete
- *   corrected  time; then waiting, as a whole for an atomic group; then atomic groups; then room, all
- *              or none for an atomic group. A failed node uses no room. The order is the caller's
+ *   corrected  time; then waiting, as a whole for an atomic group; then atomic groups; then minima,
+ *              all or none for an atomic group. A failed node does not count. The order is the caller's
  *              (drain_order.c), empty nodes first, risky ones last.
  */
 #ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_SELECT_H

@@ -60,7 +60,7 @@ void drain_timers_load(struct drain_timers *t, const struct drain_timer *record,
 /* NONE past the threshold, else NOT_UNNEEDED_LONG_ENOUGH or NOT_UNREADY_LONG_ENOUGH. */
 enum drain_reason drain_timer_due(const struct drain_timer *t, const struct drain_options *o,
 				  int64_t now_ns);
-/* The threshold; the timer is due one nanosecond later. */
+/* When the threshold ends; the timer is due after that. */
 int64_t drain_timer_due_ns(const struct drain_timer *t, const struct drain_options *o);
 
 /*

@@ -494,8 +494,9 @@ static void explain_held(struct wave *w, size_t number)
 		return;
 	}
 	why = drain_add_reason(c, t->throttled ? DRAIN_THROTTLED : DRAIN_PARALLELISM,
-			       "%" PRId64 " of %" PRId64 " nodes are on their way, %" PRId64
-			       " of %" PRId64 " of them drained",
+			       "%" PRId64 " of at most %" PRId64
+			       " nodes are being removed, %" PRId64 " of at most %" PRId64
+			       " with pods to move",
 			       t->used, t->limit, t->drains_used, t->drains_limit);
 	drain_add_number(why, "used", (double)t->used);
 	drain_add_number(why, "limit", (double)t->limit);

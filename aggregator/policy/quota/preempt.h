@@ -4,7 +4,8 @@
  * then starts. Pure: the search changes the placement core and the quota book, and restores both.
  *
  * Candidates, in both variants (scheduler-plugins' CapacityScheduling, PostFilter; the rule:
- * rule_of() in preempt_run.c, the pods: judge() in preempt_victims.c):
+ * rule_of() in preempt_run.c; the pods: judge() in preempt_victims.c, or is_candidate() in
+ * preempt_upstream.c):
  *   the pod's quota stays within its min   others borrow from it: pods of quotas over their min, with any priority
  *   the pod's quota would exceed its min   it borrows itself: pods of its own namespace with a lower priority
  *   its namespace has no quota             pods of other namespaces without a quota, with a lower priority
@@ -87,7 +88,7 @@ struct preempt_ask {
 	 */
 	const char *const *in_flight; /* uids */
 	size_t in_flight_count;
-	/* Victims of answers for other pods, which are counted in their place. */
+	/* Victims of earlier answers for other pods; the requests of those pods count instead. */
 	const char *const *exchanged; /* uids */
 	size_t exchanged_count;
 	/*
