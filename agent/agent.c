@@ -69,8 +69,7 @@ static int arm_timer(struct agent *a, struct error *reason)
 	if (timerfd_settime(a->timer, 0, &spec, NULL)) {
 		int error = errno;
 
-		error_set(reason, "cannot set the timer: %s", strerror(error));
-		return -error;
+		return error_fail(reason, -error, "cannot set the timer: %s", strerror(error));
 	}
 	a->period_ns = ns;
 	return 0;
@@ -196,8 +195,7 @@ static int watch(struct agent *a, int fd, enum event what, struct error *reason)
 		return 0;
 	/* Of a failed open, or of epoll_ctl(). */
 	error = errno;
-	error_set(reason, "cannot watch a descriptor: %s", strerror(error));
-	return -error;
+	return error_fail(reason, -error, "cannot watch a descriptor: %s", strerror(error));
 }
 
 static int open_events(struct agent *a, struct error *reason)

@@ -158,13 +158,11 @@ int bpf_reason_explain(const char *what, int error, const struct bpf_reason_need
 	struct btf *btf;
 	struct rlimit limit;
 
-	if (access(BPF_REASON_BTF, R_OK)) {
-		error_set(reason,
-			  "the kernel's type information cannot be read (" BPF_REASON_BTF
-			  ": %s): it takes a kernel with CONFIG_DEBUG_INFO_BTF",
-			  strerror(errno));
-		return -ENOENT;
-	}
+	if (access(BPF_REASON_BTF, R_OK))
+		return error_fail(reason, -ENOENT,
+				  "the kernel's type information cannot be read (" BPF_REASON_BTF
+				  ": %s): it takes a kernel with CONFIG_DEBUG_INFO_BTF",
+				  strerror(errno));
 	btf = btf__parse(BPF_REASON_BTF, NULL);
 	need = find_missing(btf, needs);
 	if (!btf) {

@@ -187,10 +187,8 @@ static int open_root(struct cgroupfs *fs, int h, struct error *error)
 	int fd = open(fs->mount[h], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int err = errno;
 
-	if (fd < 0 && h < HIERARCHIES && err != ENOENT && err != ENOTDIR) {
-		error_set(error, "cannot open %s: %s", fs->mount[h], strerror(err));
-		return -err;
-	}
+	if (fd < 0 && h < HIERARCHIES && err != ENOENT && err != ENOTDIR)
+		return error_fail(error, -err, "cannot open %s: %s", fs->mount[h], strerror(err));
 	if (fd >= 0 && is_cgroup_dir(fd, h)) {
 		fs->root_fd[h] = fd;
 		return 0;
@@ -214,12 +212,12 @@ static int open_roots(struct cgroupfs *fs, const char *root, struct error *error
 	}
 	if (found)
 		return 0;
-	error_set(error,
-		  "no cgroup hierarchy is mounted at or below %s: mount the host's /sys/fs/cgroup "
-		  "there "
-		  "(read-only is enough), or name the place with --cgroup-root",
-		  root);
-	return -ENOENT;
+	return error_fail(
+		error, -ENOENT,
+		"no cgroup hierarchy is mounted at or below %s: mount the host's /sys/fs/cgroup "
+		"there "
+		"(read-only is enough), or name the place with --cgroup-root",
+		root);
 }
 
 static void init_closed(struct cgroupfs *fs)
@@ -238,11 +236,9 @@ int cgroupfs_open(struct cgroupfs *fs, const char *root, const char *mounts, str
 	int err = list ? 0 : -errno;
 
 	init_closed(fs);
-	if (!list) {
-		error_set(error, "cannot read %s: %s", mounts ? mounts : PROC_MOUNTS,
-			  strerror(-err));
-		return err;
-	}
+	if (!list)
+		return error_fail(error, err, "cannot read %s: %s", mounts ? mounts : PROC_MOUNTS,
+				  strerror(-err));
 	real_root = resolve_root(root);
 	cgroupfs_find_mounts(list, real_root, fs->mount);
 	free(real_root);
@@ -412,10 +408,9 @@ int cgroupfs_scan(const struct cgroupfs *fs, struct topology *t, struct error *e
 		done |= w.hierarchies;
 		err = walk_hierarchy(&w);
 		buf_fini(&w.queue);
-		if (err) {
-			error_set(error, "cannot walk %s: %s", fs->mount[h], strerror(-err));
-			return err;
-		}
+		if (err)
+			return error_fail(error, err, "cannot walk %s: %s", fs->mount[h],
+					  strerror(-err));
 	}
 	topology_commit(t);
 	return 0;

@@ -34,8 +34,8 @@ static int refuse(const char *what, struct error *reason)
 {
 	int error = errno ? errno : EPERM;
 
-	error_set(reason, "cannot confine the process: %s: %s", what, strerror(error));
-	return -error;
+	return error_fail(reason, -error, "cannot confine the process: %s: %s", what,
+			  strerror(error));
 }
 
 /* Applies the state of libcap-ng to the thread. */
@@ -125,10 +125,8 @@ int confine(const struct confine_config *config, struct error *reason)
 				  &why);
 	if (!filter)
 		filter = syscalls_restrict(fd, &why);
-	if (filter && filter != -ENOSYS) {
-		error_set(reason, "%s", why.text);
-		return filter;
-	}
+	if (filter && filter != -ENOSYS)
+		return error_fail(reason, filter, "%s", why.text);
 	if (filter)
 		log_warn("system calls stay unrestricted: %s", why.text);
 	log_info("confined: %s%s", kept ? "CAP_BPF and CAP_PERFMON alone" : "no capabilities",

@@ -58,8 +58,7 @@ static int read_credential(const struct enroller *en, struct secret *s, struct e
 	if (s->len)
 		return 0;
 	secret_free(s);
-	error_set(error, "the file of the token to enrol by is empty");
-	return -EINVAL;
+	return error_fail(error, -EINVAL, "the file of the token to enrol by is empty");
 }
 
 int enroller_open(struct enroller **out, const struct enroller_config *config, struct error *error)
@@ -150,10 +149,10 @@ static enum enrolling_result obey(struct enrolling *e, const struct enrolment_an
 		e->ahead_ns = (int64_t)a->stamp_ns - wall_ns;
 		if (!again)
 			return ENROLLING_STALE;
-		error_set(error,
-			  "the aggregator refuses the time of enrolments: its clock or this "
-			  "node's is set back and forth, or another agent enrols as this node");
-		return ENROLLING_REFUSED;
+		return error_fail(
+			error, ENROLLING_REFUSED,
+			"the aggregator refuses the time of enrolments: its clock or this "
+			"node's is set back and forth, or another agent enrols as this node");
 	default:
 		/* The aggregator lives: the key that it gave is not lost. */
 		e->doubt = false;
@@ -161,8 +160,7 @@ static enum enrolling_result obey(struct enrolling *e, const struct enrolment_an
 		if (a->status == ENROLMENT_REFUSED && e->refusals++)
 			pause_ns <<= e->refusals < 4 ? e->refusals - 1 : 3;
 		e->due_ns = mono_ns + int_max(pause_ns, PAUSE_LEAST_NS);
-		error_set(error, "%s", a->reason);
-		return ENROLLING_REFUSED;
+		return error_fail(error, ENROLLING_REFUSED, "%s", a->reason);
 	}
 }
 

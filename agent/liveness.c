@@ -106,10 +106,9 @@ int liveness_find(const char *proc, pid_t self, pid_t *found, struct error *erro
 	pid_t other = 0;
 	size_t count;
 
-	if (!read_of(proc, self, "comm", &name)) {
-		error_set(error, "%s tells nothing of processes: is it mounted?", proc);
-		return -ENOENT;
-	}
+	if (!read_of(proc, self, "comm", &name))
+		return error_fail(error, -ENOENT, "%s tells nothing of processes: is it mounted?",
+				  proc);
 	if (self != 1 && same_of(proc, 1, "comm", &name)) {
 		other = 1;
 		count = 1;
@@ -158,8 +157,7 @@ int liveness_open(const char *path, struct error *error)
 	if (fd >= 0)
 		return fd;
 	fd = -errno;
-	error_set(error, "--status-file: cannot write %s: %s", path, strerror(-fd));
-	return fd;
+	return error_fail(error, fd, "--status-file: cannot write %s: %s", path, strerror(-fd));
 }
 
 void liveness_write(int fd, const struct error *status)
@@ -184,13 +182,12 @@ int liveness_check(const char *path, struct error *status, struct error *error)
 	if (!rc)
 		rc = liveness_count_waits(PROC, agent, &before, error);
 	for (now = before; !rc && now == before; nanosleep(&look, NULL)) {
-		if (clock_mono_ns() > until) {
-			error_set(error,
-				  "the agent, process %d, has not come to the end of a tick for "
-				  "%d s",
-				  (int)agent, (int)(WAIT_NS / NS_PER_SEC));
-			return -ETIMEDOUT;
-		}
+		if (clock_mono_ns() > until)
+			return error_fail(
+				error, -ETIMEDOUT,
+				"the agent, process %d, has not come to the end of a tick for "
+				"%d s",
+				(int)agent, (int)(WAIT_NS / NS_PER_SEC));
 		rc = liveness_count_waits(PROC, agent, &now, error);
 	}
 	if (!rc) {

@@ -58,8 +58,7 @@ static const char *find_line(const char *text, const char *word)
 
 static int bad_field(struct error *error, const char *file, const char *field)
 {
-	error_set(error, "%s has no valid %s", file, field);
-	return -EBADMSG;
+	return error_fail(error, -EBADMSG, "%s has no valid %s", file, field);
 }
 
 enum cpu_part { CPU_USER, CPU_SYSTEM, CPU_IDLE, CPU_IOWAIT, CPU_STEAL, CPU_PARTS };
@@ -202,8 +201,7 @@ static int read_whole(struct machine_files *f, int fd, const char *path, struct 
 		if (n < 0 || size > TEXT_MAX) {
 			int err = n < 0 ? -errno : -EFBIG;
 
-			error_set(error, "cannot read %s: %s", path, strerror(-err));
-			return err;
+			return error_fail(error, err, "cannot read %s: %s", path, strerror(-err));
 		}
 	}
 	f->text.len = (size_t)n;
@@ -227,8 +225,7 @@ static int open_file(const char *path, int *fd, struct error *error)
 	if (*fd >= 0)
 		return 0;
 	err = -errno;
-	error_set(error, "cannot open %s: %s", path, strerror(-err));
-	return err;
+	return error_fail(error, err, "cannot open %s: %s", path, strerror(-err));
 }
 
 static int read_boot_id(struct machine_files *f, struct error *error)

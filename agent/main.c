@@ -138,11 +138,11 @@ static int node_name(const struct agent_options *o, char name[NODE_NAME_MAX + 1]
 		memcpy(name, wanted, len + 1);
 		return 0;
 	}
-	error_set(error,
-		  "--node-name: \"%.100s\" is not a node name; use letters, digits, '-', '.', "
-		  "'_', at most %d",
-		  wanted, NODE_NAME_MAX);
-	return -1;
+	return error_fail(
+		error, -1,
+		"--node-name: \"%.100s\" is not a node name; use letters, digits, '-', '.', "
+		"'_', at most %d",
+		wanted, NODE_NAME_MAX);
 }
 
 static int read_enrolment(const struct agent_options *o, struct enroller_config *enrol,
@@ -159,10 +159,8 @@ static int read_enrolment(const struct agent_options *o, struct enroller_config 
 	else if (o->aggregator_key && o->key_file)
 		wrong = "--aggregator-key: frames are sealed with the key that it leads to, so do "
 			"not give --key-file";
-	if (wrong) {
-		error_set(error, "%s", wrong);
-		return -1;
-	}
+	if (wrong)
+		return error_fail(error, -1, "%s", wrong);
 	*enrol = (struct enroller_config){
 		.aggregator_key_path = o->aggregator_key,
 		.credential_path =

@@ -66,10 +66,8 @@ static int measure(struct sampling *s, int64_t interval_ns, const sigset_t *sign
 		return rc;
 	cpu = clock_process_cpu_ns() - cpu;
 	*interval = sampling_take(s, 1, wall, wall + (end - begin));
-	if (!*interval) {
-		error_set(reason, "interrupted before there was anything to print");
-		return -EINTR;
-	}
+	if (!*interval)
+		return error_fail(reason, -EINTR, "interrupted before there was anything to print");
 	/* Without the start, which costs much more than sampling. */
 	(*interval)->node.agent_cpu_ns = (uint64_t)cpu;
 	return 0;
@@ -89,8 +87,7 @@ static int cannot_write(struct error *reason)
 {
 	int error = errno;
 
-	error_set(reason, "cannot write to standard output: %s", strerror(error));
-	return -error;
+	return error_fail(reason, -error, "cannot write to standard output: %s", strerror(error));
 }
 
 static int write_all(const struct buf *text, struct error *reason)

@@ -222,8 +222,7 @@ static int watch(struct publisher *p, int fd, const char *whose, struct error *e
 	if (!epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &event))
 		return 0;
 	rc = -errno;
-	error_set(error, "%s: cannot watch its descriptor: %s", whose, strerror(-rc));
-	return rc;
+	return error_fail(error, rc, "%s: cannot watch its descriptor: %s", whose, strerror(-rc));
 }
 
 static int open_peer(struct publisher *p, struct target *t, const struct address *address,
@@ -431,11 +430,10 @@ static int check_urls(struct publisher *p, struct error *error)
 	const struct sender_config config = sender_config(p);
 	int rc = 0;
 
-	if (urls->count > URLS_MAX) {
-		error_set(error, "--aggregator: %zu given, at most %d are possible", urls->count,
-			  URLS_MAX);
-		return -EINVAL;
-	}
+	if (urls->count > URLS_MAX)
+		return error_fail(error, -EINVAL,
+				  "--aggregator: %zu given, at most %d are possible", urls->count,
+				  URLS_MAX);
 	for (size_t i = 0; i < urls->count && !rc; i++) {
 		rc = sender_check(urls->items[i], &config, error);
 		if (!rc)

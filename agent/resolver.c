@@ -166,8 +166,8 @@ int resolver_open(struct resolver **out, const char *host, resolver_lookup *look
 
 	if (event < 0) {
 		rc = -errno;
-		error_set(error, "cannot watch for the addresses of %s: %s", host, strerror(-rc));
-		return rc;
+		return error_fail(error, rc, "cannot watch for the addresses of %s: %s", host,
+				  strerror(-rc));
 	}
 	r = mem_zalloc(1, sizeof(*r));
 	r->host = mem_strdup(host);

@@ -266,14 +266,11 @@ static int walk(struct sampler_bpf *b, int h, uint32_t blocks, struct error *err
 	state->cursor = 0;
 	state->overflow = 0;
 	err = b->method->walk(&b->walks, &b->object, h);
-	if (err) {
-		error_set(error, "a walk over the cgroups failed: %s", strerror(-err));
-		return err;
-	}
-	if (state->cursor == 0 && state->overflow == 0) {
-		error_set(error, "a walk met no cgroup: %s", b->method->nothing_met);
-		return -ENODATA;
-	}
+	if (err)
+		return error_fail(error, err, "a walk over the cgroups failed: %s", strerror(-err));
+	if (state->cursor == 0 && state->overflow == 0)
+		return error_fail(error, -ENODATA, "a walk met no cgroup: %s",
+				  b->method->nothing_met);
 	err = make_room(b, h, state->cursor, error);
 	return err ? err : (int)state->cursor;
 }
@@ -419,8 +416,7 @@ int sampler_bpf_open(void **state, enum sampler_tier tier, const struct cgroupfs
 	case TIER_T3:
 		break;
 	}
-	error_set(error, "%s takes no BPF", sampler_tier_name(tier));
-	return -ENOSYS;
+	return error_fail(error, -ENOSYS, "%s takes no BPF", sampler_tier_name(tier));
 }
 
 static int open_css(void **state, const struct cgroupfs *fs, struct error *error)

@@ -65,15 +65,13 @@ static int set_machine(struct walk_knobs *knobs, struct error *error)
 				     RECORD_CPUS_MAX, &last_cpu);
 
 	read_id_list("/sys/devices/system/node/possible", NULL, 0, &last_node);
-	if (!cpus) {
-		error_set(error, "cannot learn the CPUs from /sys/devices/system/cpu/possible");
-		return -ENOENT;
-	}
-	if (cpus > RECORD_CPUS_MAX || last_node >= RECORD_NODES_MAX) {
-		error_set(error, "made for %d CPUs and %d memory nodes, but there are %u and %u",
-			  RECORD_CPUS_MAX, RECORD_NODES_MAX, cpus, last_node + 1);
-		return -E2BIG;
-	}
+	if (!cpus)
+		return error_fail(error, -ENOENT,
+				  "cannot learn the CPUs from /sys/devices/system/cpu/possible");
+	if (cpus > RECORD_CPUS_MAX || last_node >= RECORD_NODES_MAX)
+		return error_fail(error, -E2BIG,
+				  "made for %d CPUs and %d memory nodes, but there are %u and %u",
+				  RECORD_CPUS_MAX, RECORD_NODES_MAX, cpus, last_node + 1);
 	knobs->cpu_count = cpus;
 	knobs->node_count = last_node + 1;
 	return 0;
@@ -271,9 +269,8 @@ static int learn_offsets(struct sampler_bpf_object *o, struct error *error)
 		err = -ENXIO;
 	if (!err)
 		return 0;
-	error_set(error, "learned the per-CPU addresses of %u of %u CPUs: %s",
-		  o->state->cpus_learned, knobs->cpu_count, strerror(-err));
-	return err;
+	return error_fail(error, err, "learned the per-CPU addresses of %u of %u CPUs: %s",
+			  o->state->cpus_learned, knobs->cpu_count, strerror(-err));
 }
 
 /* --- opening and closing --------------------------------------------------------------------- */

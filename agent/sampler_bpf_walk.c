@@ -189,19 +189,18 @@ static int check_task(const struct sampler_bpf_walks *w, const struct sampler_bp
 
 		state->blocks = state->cursor = state->overflow = state->populated = 0;
 		err = walk_task(w, o, h);
-		if (err) {
-			error_set(error, "a walk over the processes failed: %s", strerror(-err));
-			return err;
-		}
+		if (err)
+			return error_fail(error, err, "a walk over the processes failed: %s",
+					  strerror(-err));
 		/* The root is nobody's child. */
 		if (state->overflow || state->populated < state->cursor || !state->populated)
 			return 0;
 	}
-	error_set(error,
-		  "of %u cgroups with processes only %u can be seen from this pid namespace: it "
-		  "takes the host's",
-		  state->populated + 1, state->cursor);
-	return -ENOTSUP;
+	return error_fail(
+		error, -ENOTSUP,
+		"of %u cgroups with processes only %u can be seen from this pid namespace: it "
+		"takes the host's",
+		state->populated + 1, state->cursor);
 }
 
 const struct sampler_bpf_method sampler_bpf_task_method = {

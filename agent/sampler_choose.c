@@ -363,10 +363,8 @@ static int attempt(struct self_test *test, struct sampler *sampler, uint64_t pas
 	err = sampler_pass(sampler, test->topology, PASS_SLOW, pass, &result, error);
 	if (err)
 		return err;
-	if (!result.records) {
-		error_set(error, "self-test: a pass met no cgroup");
-		return -EBADMSG;
-	}
+	if (!result.records)
+		return error_fail(error, -EBADMSG, "self-test: a pass met no cgroup");
 	for (size_t i = 0; i < test->count; i++) {
 		struct sample *sample = &test->samples[i];
 

@@ -387,10 +387,9 @@ static int open_files(void **state, const struct cgroupfs *fs, struct error *err
 {
 	struct files *f;
 
-	if (fs->cpu_from < 0 && fs->memory_from < 0) {
-		error_set(error, "no mounted cgroup hierarchy tells CPU time or memory");
-		return -ENOENT;
-	}
+	if (fs->cpu_from < 0 && fs->memory_from < 0)
+		return error_fail(error, -ENOENT,
+				  "no mounted cgroup hierarchy tells CPU time or memory");
 	f = mem_zalloc(1, sizeof(*f));
 	f->fs = fs;
 	f->budget = take_budget();
@@ -422,11 +421,9 @@ static int pass_files(void *state, struct topology *t, enum pass_kind kind, uint
 	for (size_t i = 0; i < topology_count(t); i++) {
 		int err = read_cgroup(f, topology_at(t, i), kind, pass, result);
 
-		if (err) {
-			error_set(error, "cannot open the files of cgroup %s: %s",
-				  topology_at(t, i)->path, strerror(-err));
-			return err;
-		}
+		if (err)
+			return error_fail(error, err, "cannot open the files of cgroup %s: %s",
+					  topology_at(t, i)->path, strerror(-err));
 	}
 	HASH_ITER(hh, f->slots, slot, next)
 	{

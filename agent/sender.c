@@ -123,22 +123,18 @@ static int check(struct endpoint *endpoint, const char *url, const struct sender
 
 	if (rc)
 		return rc;
-	if (endpoint->kind == ENDPOINT_TCP && !strcmp(endpoint->host, "*")) {
-		error_set(reason, "%s: \"*\" is nobody to send to", url);
-		return -EINVAL;
-	}
-	if (endpoint->kind == ENDPOINT_TCP && !config->enroller && !config->keys->count) {
-		error_set(reason,
-			  "%s: needs a key (--key-file, or --aggregator-key to enrol); only ipc:// "
-			  "goes without, and --once needs no aggregator",
-			  url);
-		return -EINVAL;
-	}
-	if (!frame_node_name_valid(config->node, strlen(config->node))) {
-		error_set(reason, "node name \"%.300s\": letters, digits, '-', '.', '_', 1 to %d",
-			  config->node, NODE_NAME_MAX);
-		return -EINVAL;
-	}
+	if (endpoint->kind == ENDPOINT_TCP && !strcmp(endpoint->host, "*"))
+		return error_fail(reason, -EINVAL, "%s: \"*\" is nobody to send to", url);
+	if (endpoint->kind == ENDPOINT_TCP && !config->enroller && !config->keys->count)
+		return error_fail(
+			reason, -EINVAL,
+			"%s: needs a key (--key-file, or --aggregator-key to enrol); only ipc:// "
+			"goes without, and --once needs no aggregator",
+			url);
+	if (!frame_node_name_valid(config->node, strlen(config->node)))
+		return error_fail(reason, -EINVAL,
+				  "node name \"%.300s\": letters, digits, '-', '.', '_', 1 to %d",
+				  config->node, NODE_NAME_MAX);
 	return 0;
 }
 
@@ -156,10 +152,8 @@ int sender_open(struct sender **out, const char *url, const struct sender_config
 	struct sender *s;
 	int rc = check(&endpoint, url, config, reason);
 
-	if (!rc && endpoint.kind == ENDPOINT_TCP && !endpoint_is_address(&endpoint)) {
-		error_set(reason, "%s: not an address", url);
-		rc = -EINVAL;
-	}
+	if (!rc && endpoint.kind == ENDPOINT_TCP && !endpoint_is_address(&endpoint))
+		rc = error_fail(reason, -EINVAL, "%s: not an address", url);
 	if (rc)
 		return rc;
 	s = mem_zalloc(1, sizeof(*s));
@@ -353,12 +347,10 @@ static int open_ack(const struct sender *s, const struct buf *data, struct ack *
 
 	if (rc)
 		return rc;
-	if (header.type != FRAME_ACK || !same_part(&header, &s->flight.header)) {
-		error_set(reason, "not the ack of what was sent");
-		rc = -EBADMSG;
-	} else {
+	if (header.type != FRAME_ACK || !same_part(&header, &s->flight.header))
+		rc = error_fail(reason, -EBADMSG, "not the ack of what was sent");
+	else
 		rc = body_decode_ack(body.data, body.len, ack, reason);
-	}
 	buf_fini(&body);
 	return rc;
 }

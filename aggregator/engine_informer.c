@@ -127,10 +127,8 @@ static int start(struct informer *f, const struct kube_config *kube, struct erro
 {
 	int rc = uv_async_init(f->config.loop, &f->news, on_news);
 
-	if (rc) {
-		error_set(error, "the event loop does not start: %s", uv_strerror(rc));
-		return rc;
-	}
+	if (rc)
+		return error_fail(error, rc, "the event loop does not start: %s", uv_strerror(rc));
 	f->news.data = f;
 	return kube_start(&f->kube, kube, NULL, on_ready, f, error);
 }

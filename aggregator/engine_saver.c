@@ -399,10 +399,8 @@ int saver_open(struct saver **out, const struct saver_config *config, struct err
 	/* The caller closes the loop's handles and frees us, whatever happens. */
 	*out = s;
 	rc = open_handles(s);
-	if (rc) {
-		error_set(error, "the event loop does not start: %s", uv_strerror(rc));
-		return rc;
-	}
+	if (rc)
+		return error_fail(error, rc, "the event loop does not start: %s", uv_strerror(rc));
 	rc = store_start(&s->store, &store, error);
 	if (rc)
 		return rc;

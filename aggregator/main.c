@@ -248,10 +248,10 @@ static int parse_smoothing(const char *text, int *smoothed, struct error *error)
 		if (end != text + 9 && !*end && n >= 1 && n <= 1000)
 			return 0;
 	}
-	error_set(error,
-		  "--watcher-stddev: \"%s\" is neither raw nor smoothed:N with N from 1 to 1000",
-		  text);
-	return -1;
+	return error_fail(
+		error, -1,
+		"--watcher-stddev: \"%s\" is neither raw nor smoothed:N with N from 1 to 1000",
+		text);
 }
 
 static int read_extender(const struct aggregator_options *o, struct extender_options *extender,
@@ -262,10 +262,9 @@ static int read_extender(const struct aggregator_options *o, struct extender_opt
 		error_prefix(error, "--default-pod-cpu");
 		return -1;
 	}
-	if (extender->default_pod_cpu_milli < 0) {
-		error_set(error, "--default-pod-cpu: \"%s\" is below 0", o->default_pod_cpu);
-		return -1;
-	}
+	if (extender->default_pod_cpu_milli < 0)
+		return error_fail(error, -1, "--default-pod-cpu: \"%s\" is below 0",
+				  o->default_pod_cpu);
 	if (!extender_options_parse_blend(extender, o->extender_blend, error))
 		return 0;
 	error_prefix(error, "--extender-blend");
@@ -294,10 +293,9 @@ static int read_record(const struct aggregator_options *o, struct engine_config 
 		error_prefix(error, "--record-size");
 		return -1;
 	}
-	if (bytes < RECORD_LEAST) {
-		error_set(error, "--record-size: \"%.100s\" is below 1Mi", o->record_size);
-		return -1;
-	}
+	if (bytes < RECORD_LEAST)
+		return error_fail(error, -1, "--record-size: \"%.100s\" is below 1Mi",
+				  o->record_size);
 	config->record_bytes_most = (uint64_t)bytes;
 	return 0;
 }
@@ -412,10 +410,8 @@ static int prepare_filter(int *fd, struct error *error)
 	int rc = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 
 	*fd = -1;
-	if (rc) {
-		error_set(error, "no_new_privs: %s", strerror(-rc));
-		return rc;
-	}
+	if (rc)
+		return error_fail(error, rc, "no_new_privs: %s", strerror(-rc));
 	rc = syscalls_prepare(SYSCALLS_AGGREGATOR, fd, error);
 	if (rc != -ENOSYS)
 		return rc;

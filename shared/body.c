@@ -336,9 +336,9 @@ int body_encode_interval(const struct interval *interval, int full,
 	if (!count) {
 		for (size_t i = 0; i < BODY_PARTS_MAX; i++)
 			buf_fini(&made[i]);
-		error_set(reason, "%zu entries do not fit into %d parts of %d bytes",
-			  interval->entry_count, BODY_PARTS_MAX, FRAME_PART_BODY_MAX);
-		return -E2BIG;
+		return error_fail(reason, -E2BIG,
+				  "%zu entries do not fit into %d parts of %d bytes",
+				  interval->entry_count, BODY_PARTS_MAX, FRAME_PART_BODY_MAX);
 	}
 	for (size_t i = 0; i < count; i++)
 		parts[i] = made[i];
@@ -349,8 +349,7 @@ int body_encode_interval(const struct interval *interval, int full,
 
 static int refuse(struct error *reason, const char *field, double value)
 {
-	error_set(reason, "%s cannot be %g", field, value);
-	return -EINVAL;
+	return error_fail(reason, -EINVAL, "%s cannot be %g", field, value);
 }
 
 /* Texts end at a NUL. */
@@ -362,19 +361,16 @@ static size_t text_len(struct span text)
 static int take_histogram(struct histogram *to, const struct sparse *m, const char *field,
 			  struct error *reason)
 {
-	if (m->index.count != m->count.count) {
-		error_set(reason, "%s: %u indices, %u counts", field, m->index.count,
-			  m->count.count);
-		return -EINVAL;
-	}
+	if (m->index.count != m->count.count)
+		return error_fail(reason, -EINVAL, "%s: %u indices, %u counts", field,
+				  m->index.count, m->count.count);
 	for (uint32_t i = 0; i < m->index.count; i++) {
 		uint32_t index = m->index.value[i];
 
-		if (index >= HISTOGRAM_BUCKETS || (i && index <= m->index.value[i - 1])) {
-			error_set(reason, "%s: bucket %u is not there or not in order", field,
-				  index);
-			return -EINVAL;
-		}
+		if (index >= HISTOGRAM_BUCKETS || (i && index <= m->index.value[i - 1]))
+			return error_fail(reason, -EINVAL,
+					  "%s: bucket %u is not there or not in order", field,
+					  index);
 		to->count[index] = m->count.value[i];
 	}
 	return 0;
@@ -389,10 +385,9 @@ static int fill_node(struct node_sample *to, const struct node *m, struct error 
 	rc = take_histogram(&to->cpu_hist, &m->cpu, "cpu", reason);
 	if (!rc)
 		rc = take_histogram(&to->mem_hist, &m->memory, "memory", reason);
-	if (!rc && len > BOOT_ID_LEN) {
-		error_set(reason, "boot_id: %zu bytes, at most %d can be", len, BOOT_ID_LEN);
-		rc = -EINVAL;
-	}
+	if (!rc && len > BOOT_ID_LEN)
+		rc = error_fail(reason, -EINVAL, "boot_id: %zu bytes, at most %d can be", len,
+				BOOT_ID_LEN);
 	if (!rc && len)
 		memcpy(to->boot_id, m->boot_id.data, len);
 	return rc;
@@ -403,10 +398,8 @@ static int take_node(void *into, struct span bytes, struct error *reason)
 	struct part *p = into;
 	int rc;
 
-	if (!p->first) {
-		error_set(reason, "node: only part 0 has one");
-		return -EINVAL;
-	}
+	if (!p->first)
+		return error_fail(reason, -EINVAL, "node: only part 0 has one");
 	p->has_node = true;
 	rc = message_decode(&node_message, bytes, &p->node, reason);
 	p->node.sample.usage.have &= USAGE_ALL;
@@ -469,14 +462,11 @@ static uint32_t last_ref(const struct interval *of)
 /* Checks beyond the values of single fields. */
 static int check_entry(const struct entry_in *m, const struct interval *to, struct error *reason)
 {
-	if (m->ref <= last_ref(to)) {
-		error_set(reason, "0, twice, or out of order (after %u)", last_ref(to));
-		return -EINVAL;
-	}
-	if (m->demand.len > UINT16_MAX || !demand_is_valid(m->demand.data, m->demand.len)) {
-		error_set(reason, "demand: not such a histogram");
-		return -EINVAL;
-	}
+	if (m->ref <= last_ref(to))
+		return error_fail(reason, -EINVAL, "0, twice, or out of order (after %u)",
+				  last_ref(to));
+	if (m->demand.len > UINT16_MAX || !demand_is_valid(m->demand.data, m->demand.len))
+		return error_fail(reason, -EINVAL, "demand: not such a histogram");
 	return m->has_identity ? check_identity(&m->identity, m->ref, reason) : 0;
 }
 
@@ -500,10 +490,8 @@ static int take_entry(void *into, struct span bytes, struct error *reason)
 	m.cause = (struct contention_cause){.ref = 0};
 	m.usage = (struct usage){.have = 0};
 
-	if (to->entry_count == BODY_ENTRIES_MAX) {
-		error_set(reason, "more than %d entries", BODY_ENTRIES_MAX);
-		return -E2BIG;
-	}
+	if (to->entry_count == BODY_ENTRIES_MAX)
+		return error_fail(reason, -E2BIG, "more than %d entries", BODY_ENTRIES_MAX);
 	rc = message_decode(&entry_message, bytes, &m, reason);
 	if (!rc)
 		rc = check_entry(&m, to, reason);
@@ -532,11 +520,10 @@ static int take_times(struct interval *to, const struct part *m, struct error *r
 	if (m->merged < 1 || m->merged > MERGED_MAX)
 		return refuse(reason, "merged", m->merged);
 	if (m->start_ns < 0 || m->end_ns <= m->start_ns ||
-	    m->end_ns - m->start_ns > m->merged * LONGEST_NS) {
-		error_set(reason, "%u merged intervals from %lld to %lld cannot be", m->merged,
-			  (long long)m->start_ns, (long long)m->end_ns);
-		return -EINVAL;
-	}
+	    m->end_ns - m->start_ns > m->merged * LONGEST_NS)
+		return error_fail(reason, -EINVAL,
+				  "%u merged intervals from %lld to %lld cannot be", m->merged,
+				  (long long)m->start_ns, (long long)m->end_ns);
 	to->start_ns = m->start_ns;
 	to->end_ns = m->end_ns;
 	to->merged = m->merged;
@@ -552,13 +539,10 @@ static int take_head(struct interval *to, const struct part *m, struct error *re
 		if (m->start_ns == to->start_ns && m->end_ns == to->end_ns &&
 		    m->merged == to->merged && m->full == to->full)
 			return 0;
-		error_set(reason, "of another interval than part 0");
-		return -EINVAL;
+		return error_fail(reason, -EINVAL, "of another interval than part 0");
 	}
-	if (!m->has_node) {
-		error_set(reason, "node: missing");
-		return -EINVAL;
-	}
+	if (!m->has_node)
+		return error_fail(reason, -EINVAL, "node: missing");
 	rc = take_times(to, m, reason);
 	if (!rc) {
 		rc = fill_node(&to->node, &m->node, reason);
@@ -578,11 +562,10 @@ static int take_part(struct interval *to, const struct buf *from, bool first, st
 	if (!rc)
 		rc = take_head(to, &m, reason);
 	for (size_t i = before; i < to->entry_count && !rc && to->full; i++)
-		if (!to->entries[i].entity) {
-			error_set(reason, "entry %u: without identity in a full interval",
-				  to->entries[i].ref);
-			rc = -EINVAL;
-		}
+		if (!to->entries[i].entity)
+			rc = error_fail(reason, -EINVAL,
+					"entry %u: without identity in a full interval",
+					to->entries[i].ref);
 	return rc;
 }
 
@@ -597,10 +580,8 @@ int body_decode_interval_into(const struct buf *parts, size_t count, struct inte
 		if (rc && count > 1)
 			error_prefix(reason, "part %zu", i);
 	}
-	if (count < 1 || count > BODY_PARTS_MAX) {
-		error_set(reason, "%zu parts cannot be", count);
-		rc = -EINVAL;
-	}
+	if (count < 1 || count > BODY_PARTS_MAX)
+		rc = error_fail(reason, -EINVAL, "%zu parts cannot be", count);
 	if (rc)
 		interval_clear(into);
 	return rc;
@@ -633,14 +614,11 @@ int body_decode_ack(const void *data, size_t len, struct ack *ack, struct error 
 {
 	struct ack_in m = {.reason = {NULL, 0}};
 
-	if (message_decode(&ack_message, (struct span){data, len}, &m, NULL)) {
-		error_set(reason, "not an ack");
-		return -EBADMSG;
-	}
-	if ((uint32_t)m.ack.status > ACK_REFUSED) {
-		error_set(reason, "an ack of unknown status %d", (int)m.ack.status);
-		return -EBADMSG;
-	}
+	if (message_decode(&ack_message, (struct span){data, len}, &m, NULL))
+		return error_fail(reason, -EBADMSG, "not an ack");
+	if ((uint32_t)m.ack.status > ACK_REFUSED)
+		return error_fail(reason, -EBADMSG, "an ack of unknown status %d",
+				  (int)m.ack.status);
 	if (m.ack.interval_ms)
 		m.ack.interval_ms = clamp(m.ack.interval_ms, INTERVAL_MS_MIN, INTERVAL_MS_MAX);
 	m.ack.wait_ms = clamp(m.ack.wait_ms, 0, WAIT_MS_MAX);

@@ -122,10 +122,8 @@ static int make_script(const struct cli_spec *o, int count, char **texts, struct
 {
 	int shell = count == 1 ? find_shell(texts[0]) : -1;
 
-	if (shell < 0) {
-		error_set(error, "__completion: say which: bash, zsh or fish");
-		return -1;
-	}
+	if (shell < 0)
+		return error_fail(error, -1, "__completion: say which: bash, zsh or fish");
 	cli_spec_script(o->program->name, shell, out);
 	return 0;
 }

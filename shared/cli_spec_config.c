@@ -126,11 +126,10 @@ static int check_set(const struct option_program *program, const struct option_l
 		while (spec->name && !(is_setting(program, spec) &&
 				       find_set(&(struct option_list){&set->items[i], 1}, spec)))
 			spec++;
-		if (!spec->name) {
-			error_set(error, "__config: \"%.100s\" is no NAME=VALUE of an option",
-				  set->items[i]);
-			return -EINVAL;
-		}
+		if (!spec->name)
+			return error_fail(error, -EINVAL,
+					  "__config: \"%.100s\" is no NAME=VALUE of an option",
+					  set->items[i]);
 	}
 	return 0;
 }

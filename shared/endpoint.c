@@ -53,30 +53,26 @@ static int parse_tcp(struct endpoint *e, const char *rest, struct error *error)
 	const char *colon = strrchr(rest, ':');
 
 	e->kind = ENDPOINT_TCP;
-	if (!colon || parse_host(rest, (size_t)(colon - rest), e->host)) {
-		error_set(error, "%s: expected tcp://HOST:PORT; IPv6 as tcp://[ADDRESS]:PORT",
-			  e->url);
-		return -EINVAL;
-	}
-	if (parse_port(colon + 1, &e->port)) {
-		error_set(error, "%s: the port must be a number from 1 to 65535", e->url);
-		return -EINVAL;
-	}
+	if (!colon || parse_host(rest, (size_t)(colon - rest), e->host))
+		return error_fail(error, -EINVAL,
+				  "%s: expected tcp://HOST:PORT; IPv6 as tcp://[ADDRESS]:PORT",
+				  e->url);
+	if (parse_port(colon + 1, &e->port))
+		return error_fail(error, -EINVAL, "%s: the port must be a number from 1 to 65535",
+				  e->url);
 	return 0;
 }
 
 static int parse_ipc(struct endpoint *e, const char *rest, struct error *error)
 {
 	e->kind = ENDPOINT_IPC;
-	if (rest[0] != '/' || rest[1] == '\0') {
-		error_set(error, "%s: expected an absolute path, ipc:///run/NAME", e->url);
-		return -EINVAL;
-	}
-	if (strlen(rest) >= sizeof(e->path)) {
-		error_set(error, "%s: the path of a socket may have at most %zu bytes", e->url,
-			  sizeof(e->path) - 1);
-		return -EINVAL;
-	}
+	if (rest[0] != '/' || rest[1] == '\0')
+		return error_fail(error, -EINVAL, "%s: expected an absolute path, ipc:///run/NAME",
+				  e->url);
+	if (strlen(rest) >= sizeof(e->path))
+		return error_fail(error, -EINVAL,
+				  "%s: the path of a socket may have at most %zu bytes", e->url,
+				  sizeof(e->path) - 1);
 	memcpy(e->path, rest, strlen(rest) + 1);
 	return 0;
 }
@@ -86,20 +82,16 @@ int endpoint_parse(struct endpoint *e, const char *url, struct error *error)
 	struct endpoint parsed = {0};
 	int rc;
 
-	if (strlen(url) > ENDPOINT_URL_MAX) {
-		error_set(error, "%.40s..: an address may have at most %d bytes", url,
-			  ENDPOINT_URL_MAX);
-		return -EINVAL;
-	}
+	if (strlen(url) > ENDPOINT_URL_MAX)
+		return error_fail(error, -EINVAL, "%.40s..: an address may have at most %d bytes",
+				  url, ENDPOINT_URL_MAX);
 	memcpy(parsed.url, url, strlen(url) + 1);
 	if (!strncmp(url, "tcp://", 6)) {
 		rc = parse_tcp(&parsed, url + 6, error);
-	} else if (!strncmp(url, "ipc://", 6)) {
+	} else if (!strncmp(url, "ipc://", 6))
 		rc = parse_ipc(&parsed, url + 6, error);
-	} else {
-		error_set(error, "%s: expected tcp://HOST:PORT or ipc:///PATH", url);
-		rc = -EINVAL;
-	}
+	else
+		rc = error_fail(error, -EINVAL, "%s: expected tcp://HOST:PORT or ipc:///PATH", url);
 	if (!rc)
 		*e = parsed;
 	return rc;

@@ -58,13 +58,12 @@ int enrolment_public_read(uint8_t public_key[ENROLMENT_PUBLIC_LEN], const char *
 	size_t count = 0;
 
 	if (sodium_base642bin(bytes, sizeof(bytes), text, len, " \r\n", &count, NULL, VARIANT) ||
-	    count != sizeof(bytes) || sodium_is_zero(bytes, sizeof(bytes))) {
-		error_set(error,
-			  "not an aggregator's public key: one line of %d characters of base64, as "
-			  "the aggregator writes it beside its --enrolment-key",
-			  ENROLMENT_PUBLIC_TEXT_LEN);
-		return -EINVAL;
-	}
+	    count != sizeof(bytes) || sodium_is_zero(bytes, sizeof(bytes)))
+		return error_fail(
+			error, -EINVAL,
+			"not an aggregator's public key: one line of %d characters of base64, as "
+			"the aggregator writes it beside its --enrolment-key",
+			ENROLMENT_PUBLIC_TEXT_LEN);
 	memcpy(public_key, bytes, sizeof(bytes));
 	return 0;
 }
@@ -113,12 +112,6 @@ static struct span span_of(const void *data, size_t len)
 	return (struct span){data, len};
 }
 
-static int refuse(struct error *error, const char *why)
-{
-	error_set(error, "%s", why);
-	return -EBADMSG;
-}
-
 static int read_enrolment(const struct buf *plain, const struct frame_header *h,
 			  struct enrolment *e, struct error *error)
 {
@@ -128,14 +121,14 @@ static int read_enrolment(const struct buf *plain, const struct frame_header *h,
 		return -EBADMSG;
 	if (b.node.len != strlen(h->node) || memcmp(b.node.data, h->node, b.node.len) != 0 ||
 	    b.run.len != FRAME_RUN_LEN || memcmp(b.run.data, h->run, FRAME_RUN_LEN) != 0)
-		return refuse(error, "an enrolment under the header of another");
+		return error_fail(error, -EBADMSG, "an enrolment under the header of another");
 	if (b.reply_key.len != ENROLMENT_PUBLIC_LEN)
-		return refuse(error, "an enrolment without a key to answer to");
+		return error_fail(error, -EBADMSG, "an enrolment without a key to answer to");
 	if (b.stamp_ns > INT64_MAX)
-		return refuse(error, "an enrolment of an impossible time");
+		return error_fail(error, -EBADMSG, "an enrolment of an impossible time");
 	if (!b.credential.len || b.credential.len > ENROLMENT_CREDENTIAL_MAX ||
 	    b.kind > CREDENTIAL_SERVICE_ACCOUNT)
-		return refuse(error, "an enrolment without a credential that is one");
+		return error_fail(error, -EBADMSG, "an enrolment without a credential that is one");
 	*e = (struct enrolment){.stamp_ns = b.stamp_ns,
 				.kind = (enum credential_kind)b.kind,
 				.credential = b.credential};
@@ -154,7 +147,7 @@ static int read_answer(const struct buf *plain, struct enrolment_answer *a, stru
 		return -EBADMSG;
 	if (b.status == ENROLMENT_DONE &&
 	    (b.key.len != KEY_LEN || sodium_is_zero(b.key.data, KEY_LEN) || !b.lifetime_s))
-		return refuse(error, "an answer without a key");
+		return error_fail(error, -EBADMSG, "an answer without a key");
 	*a = (struct enrolment_answer){
 		.status = (enum enrolment_status)b.status,
 		.lifetime_s = b.lifetime_s < ENROLMENT_LIFETIME_MAX_S ? b.lifetime_s
@@ -195,9 +188,10 @@ static int get_header(const void *data, size_t len, enum frame_type type, size_t
 	if (rc)
 		return rc;
 	if (h->type != type || h->parts != 1)
-		return refuse(error, "a frame of another type");
+		return error_fail(error, -EBADMSG, "a frame of another type");
 	if (len > FRAME_LEN_MAX || len - *header_len != body_len + more)
-		return refuse(error, "another length after the header than it announces");
+		return error_fail(error, -EBADMSG,
+				  "another length after the header than it announces");
 	return 0;
 }
 
@@ -246,18 +240,14 @@ int enrolment_open(const void *data, size_t len, const struct enrolment_keys *ke
 	if (rc)
 		return rc;
 	with = keyring_find(&keys->ring, h.key_id);
-	if (!with) {
-		error_set(error, "an enrolment to another aggregator's key");
-		return -ENOKEY;
-	}
+	if (!with)
+		return error_fail(error, -ENOKEY, "an enrolment to another aggregator's key");
 	sealed_len = len - header_len;
 	buf_clear(plain);
 	if (crypto_box_seal_open((uint8_t *)buf_reserve(plain, sealed_len), sealed + header_len,
 				 sealed_len, keys->public_keys[with - keys->ring.keys],
-				 with->secret)) {
-		error_set(error, "an enrolment that does not open");
-		return -EKEYREJECTED;
-	}
+				 with->secret))
+		return error_fail(error, -EKEYREJECTED, "an enrolment that does not open");
 	plain->len = sealed_len - crypto_box_SEALBYTES;
 	rc = read_enrolment(plain, &h, e, error);
 	if (rc) {
@@ -315,13 +305,13 @@ int enrolment_answer_open(const void *data, size_t len, const struct frame_heade
 	if (rc)
 		return rc;
 	if (memcmp(h.run, request->run, sizeof(h.run)) != 0 || strcmp(h.node, request->node) != 0)
-		return refuse(error, "an answer under the header of another");
+		return error_fail(error, -EBADMSG, "an answer under the header of another");
 	box_len = len - header_len;
 	if (crypto_box_open_easy((uint8_t *)buf_reserve(&plain, box_len), box + header_len, box_len,
 				 h.nonce, public_key, reply_secret)) {
-		error_set(error, "an answer to an enrolment that does not open: forged, damaged, "
-				 "or to another one");
-		rc = -EKEYREJECTED;
+		rc = error_fail(error, -EKEYREJECTED,
+				"an answer to an enrolment that does not open: forged, damaged, "
+				"or to another one");
 	} else {
 		plain.len = box_len - crypto_box_MACBYTES;
 		rc = read_answer(&plain, a, error);

@@ -7,13 +7,15 @@
 
 void error_set(struct error *r, const char *format, ...)
 {
+	struct error text;
 	va_list args;
 
 	if (!r)
 		return;
 	va_start(args, format);
-	vsnprintf(r->text, sizeof(r->text), format, args);
+	vsnprintf(text.text, sizeof(text.text), format, args);
 	va_end(args);
+	memcpy(r->text, text.text, strlen(text.text) + 1);
 }
 
 void error_prefix(struct error *r, const char *format, ...)

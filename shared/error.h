@@ -7,8 +7,10 @@ struct error {
 	char text[512]; /* always terminated; cut when longer */
 };
 
-/* Replaces the text. r may be NULL. */
+/* Replaces the text, which the arguments may point into. r may be NULL. */
 void error_set(struct error *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same as the value of an expression: "return error_fail(r, -EINVAL, ..)". */
+#define error_fail(r, code, ...) (error_set(r, __VA_ARGS__), (code))
 /* Puts context in front: "context: text". */
 void error_prefix(struct error *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -45,14 +45,10 @@ static int read_all(FILE *file, const char *name, size_t most, struct buf *text,
 		got = fread(buf_reserve(text, CHUNK), 1, CHUNK, file);
 		text->len += got;
 	} while (got && text->len - before <= most);
-	if (ferror(file)) {
-		error_set(reason, "%s: %s", name, strerror(errno));
-		return -EINVAL;
-	}
-	if (text->len - before > most) {
-		error_set(reason, "%s: is larger than %zu MiB", name, most >> 20);
-		return -EINVAL;
-	}
+	if (ferror(file))
+		return error_fail(reason, -EINVAL, "%s: %s", name, strerror(errno));
+	if (text->len - before > most)
+		return error_fail(reason, -EINVAL, "%s: is larger than %zu MiB", name, most >> 20);
 	buf_add_str(text, "");
 	return 0;
 }
@@ -62,15 +58,11 @@ int file_read(const char *path, size_t most, struct buf *text, struct error *rea
 	FILE *file;
 	int rc;
 
-	if (!path[0]) {
-		error_set(reason, "the name of a file to read is empty");
-		return -EINVAL;
-	}
+	if (!path[0])
+		return error_fail(reason, -EINVAL, "the name of a file to read is empty");
 	file = is_standard(path) ? stdin : fopen(path, "re");
-	if (!file) {
-		error_set(reason, "%s: %s", path, strerror(errno));
-		return -EINVAL;
-	}
+	if (!file)
+		return error_fail(reason, -EINVAL, "%s: %s", path, strerror(errno));
 	rc = read_all(file, file_name(path), most, text, reason);
 	if (!is_standard(path))
 		fclose(file);
@@ -84,21 +76,16 @@ static int check_secret(int fd, bool private, struct error *reason)
 {
 	struct stat st;
 
-	if (fstat(fd, &st)) {
-		error_set(reason, "%s", strerror(errno));
-		return -EINVAL;
-	}
-	if (!S_ISREG(st.st_mode)) {
-		error_set(reason, "not a regular file");
-		return -EINVAL;
-	}
-	if (private && (st.st_mode & (S_IROTH | S_IWOTH))) {
-		error_set(reason,
-			  "others may read or write it (mode %04o): chmod o-rw it; of a Secret's "
-			  "volume, defaultMode: 0440 with an fsGroup",
-			  st.st_mode & 07777);
-		return -EPERM;
-	}
+	if (fstat(fd, &st))
+		return error_fail(reason, -EINVAL, "%s", strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return error_fail(reason, -EINVAL, "not a regular file");
+	if (private && (st.st_mode & (S_IROTH | S_IWOTH)))
+		return error_fail(
+			reason, -EPERM,
+			"others may read or write it (mode %04o): chmod o-rw it; of a Secret's "
+			"volume, defaultMode: 0440 with an fsGroup",
+			st.st_mode & 07777);
 	return 0;
 }
 
@@ -118,10 +105,8 @@ static int read_secret(int fd, struct secret *s, size_t most, struct error *reas
 			return error == EACCES ? -EACCES : -EINVAL;
 		}
 	}
-	if (s->len > most) {
-		error_set(reason, "larger than %zu KiB", most >> 10);
-		return -EINVAL;
-	}
+	if (s->len > most)
+		return error_fail(reason, -EINVAL, "larger than %zu KiB", most >> 10);
 	s->text[s->len] = '\0';
 	return 0;
 }
@@ -147,8 +132,7 @@ int secret_read(struct secret *out, const char *path, size_t most, bool private,
 
 	if (fd < 0) {
 		rc = errno == ENOENT || errno == EACCES ? -errno : -EINVAL;
-		error_set(reason, "%s: %s", path, strerror(errno));
-		return rc;
+		return error_fail(reason, rc, "%s: %s", path, strerror(errno));
 	}
 	rc = secret_read_open(out, fd, most, private, reason);
 	close(fd);

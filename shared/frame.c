@@ -136,19 +136,13 @@ static int read_numbers(const uint8_t *in, struct frame_header *h, struct error 
 {
 	uint8_t type = in[AT_TYPE];
 
-	if (memcmp(in, magic, sizeof(magic)) != 0) {
-		error_set(error, "not a frame: it begins otherwise");
-		return -EBADMSG;
-	}
-	if (in[AT_VERSION] != FRAME_VERSION) {
-		error_set(error, "frame version %u, this side speaks %d", in[AT_VERSION],
-			  FRAME_VERSION);
-		return -EPROTO;
-	}
-	if (type < FRAME_INTERVAL || type > FRAME_ENROLMENT_ANSWER) {
-		error_set(error, "frame type %u is unknown", type);
-		return -EBADMSG;
-	}
+	if (memcmp(in, magic, sizeof(magic)) != 0)
+		return error_fail(error, -EBADMSG, "not a frame: it begins otherwise");
+	if (in[AT_VERSION] != FRAME_VERSION)
+		return error_fail(error, -EPROTO, "frame version %u, this side speaks %d",
+				  in[AT_VERSION], FRAME_VERSION);
+	if (type < FRAME_INTERVAL || type > FRAME_ENROLMENT_ANSWER)
+		return error_fail(error, -EBADMSG, "frame type %u is unknown", type);
 	h->type = (enum frame_type)type;
 	memcpy(h->key_id, in + AT_KEY_ID, KEY_ID_LEN);
 	memcpy(h->run, in + AT_RUN, FRAME_RUN_LEN);
@@ -157,11 +151,9 @@ static int read_numbers(const uint8_t *in, struct frame_header *h, struct error 
 	h->part = (uint16_t)get(in + AT_PART, 2);
 	h->parts = (uint16_t)get(in + AT_PARTS, 2);
 	h->age_ms = (uint32_t)get(in + AT_AGE, 4);
-	if (h->sequence == 0 || h->parts < 1 || h->parts > FRAME_PARTS_MAX || h->part >= h->parts) {
-		error_set(error, "sequence %llu, part %u of %u cannot be",
-			  (unsigned long long)h->sequence, h->part, h->parts);
-		return -EBADMSG;
-	}
+	if (h->sequence == 0 || h->parts < 1 || h->parts > FRAME_PARTS_MAX || h->part >= h->parts)
+		return error_fail(error, -EBADMSG, "sequence %llu, part %u of %u cannot be",
+				  (unsigned long long)h->sequence, h->part, h->parts);
 	return 0;
 }
 
@@ -170,19 +162,15 @@ static int read_header(const uint8_t *in, size_t len, struct frame_header *h, st
 	size_t node_len;
 	int rc;
 
-	if (len < FRAME_HEADER_LEN) {
-		error_set(error, "%zu bytes, shorter than a header", len);
-		return -EBADMSG;
-	}
+	if (len < FRAME_HEADER_LEN)
+		return error_fail(error, -EBADMSG, "%zu bytes, shorter than a header", len);
 	rc = read_numbers(in, h, error);
 	if (rc)
 		return rc;
 	node_len = (size_t)get(in + AT_NODE_LEN, 2);
 	if (node_len > len - FRAME_HEADER_LEN ||
-	    !frame_node_name_valid((const char *)in + FRAME_HEADER_LEN, node_len)) {
-		error_set(error, "the node name is cut off or not one");
-		return -EBADMSG;
-	}
+	    !frame_node_name_valid((const char *)in + FRAME_HEADER_LEN, node_len))
+		return error_fail(error, -EBADMSG, "the node name is cut off or not one");
 	memcpy(h->node, in + FRAME_HEADER_LEN, node_len);
 	return 0;
 }
@@ -208,14 +196,10 @@ static int choose_key(const struct keyring *ring, const struct frame_header *h,
 	bool clear = !memcmp(h->key_id, clear_id, KEY_ID_LEN);
 
 	*key = clear ? NULL : keyring_find(ring, h->key_id);
-	if (clear && ring->count) {
-		error_set(error, "in clear, but this side requires a key");
-		return -ENOKEY;
-	}
-	if (!clear && !*key) {
-		error_set(error, "sealed with a key this side does not have");
-		return -ENOKEY;
-	}
+	if (clear && ring->count)
+		return error_fail(error, -ENOKEY, "in clear, but this side requires a key");
+	if (!clear && !*key)
+		return error_fail(error, -ENOKEY, "sealed with a key this side does not have");
 	return 0;
 }
 
@@ -269,10 +253,8 @@ int frame_open(const void *data, size_t len, const struct keyring *ring,
 	size_t header_len, sealed_len, body_len;
 	int rc = frame_get_header(data, len, &h, &header_len, &body_len, error);
 
-	if (!rc && h.type != FRAME_INTERVAL && h.type != FRAME_ACK) {
-		error_set(error, "frame type %u is sealed otherwise", h.type);
-		rc = -EBADMSG;
-	}
+	if (!rc && h.type != FRAME_INTERVAL && h.type != FRAME_ACK)
+		rc = error_fail(error, -EBADMSG, "frame type %u is sealed otherwise", h.type);
 	if (rc)
 		return rc;
 	rc = choose_key(ring, &h, &key, error);
@@ -281,24 +263,23 @@ int frame_open(const void *data, size_t len, const struct keyring *ring,
 		return rc;
 	}
 	sealed_len = len - header_len;
-	if (sealed_len != body_len + (key ? FRAME_TAG_LEN : 0)) {
-		error_set(error, "%zu bytes after the header, another length was announced",
-			  sealed_len);
-		return -EBADMSG;
-	}
+	if (sealed_len != body_len + (key ? FRAME_TAG_LEN : 0))
+		return error_fail(error, -EBADMSG,
+				  "%zu bytes after the header, another length was announced",
+				  sealed_len);
 	if (!body->len)
 		plain = *body;
 	rc = open_body(data, header_len, sealed_len, key, &h, request_nonce, &plain);
 	if (rc) {
 		give_back(&plain, body);
-		error_set(error, "the seal is not right: forged, damaged, or of another request");
-		return rc;
+		return error_fail(error, rc,
+				  "the seal is not right: forged, damaged, or of another request");
 	}
 	*header = h;
 	if (len > FRAME_LEN_MAX) {
 		give_back(&plain, body);
-		error_set(error, "%zu bytes, a frame may have %d", len, FRAME_LEN_MAX);
-		return -EMSGSIZE;
+		return error_fail(error, -EMSGSIZE, "%zu bytes, a frame may have %d", len,
+				  FRAME_LEN_MAX);
 	}
 	if (body->len)
 		buf_fini(body);

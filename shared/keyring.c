@@ -37,13 +37,11 @@ static int refuse_open(int error, int dir, const char *name, const char *shown,
 {
 	struct stat st;
 
-	if (error == ENOENT) {
-		error_set(reason,
-			  "%s: no such key file; make one with (umask 077; head -c %d "
-			  "/dev/urandom > %s)",
-			  shown, KEY_LEN, shown);
-		return -ENOENT;
-	}
+	if (error == ENOENT)
+		return error_fail(reason, -ENOENT,
+				  "%s: no such key file; make one with (umask 077; head -c %d "
+				  "/dev/urandom > %s)",
+				  shown, KEY_LEN, shown);
 	if (error == EACCES && !fstatat(dir, name, &st, 0))
 		error_set(reason,
 			  "%s: cannot be read: it belongs to user %u (mode %04o) and this process "
@@ -57,20 +55,16 @@ static int refuse_open(int error, int dir, const char *name, const char *shown,
 
 static int check_file(const struct stat *st, const char *name, struct error *reason)
 {
-	if (!S_ISREG(st->st_mode)) {
-		error_set(reason, "%s: not a regular file", name);
-		return -EINVAL;
-	}
-	if (st->st_mode & (S_IROTH | S_IWOTH)) {
-		error_set(reason, "%s: others may read or write it (mode %04o): chmod o-rw it",
-			  name, st->st_mode & 07777);
-		return -EPERM;
-	}
-	if (st->st_size != KEY_LEN) {
-		error_set(reason, "%s: %lld bytes, a key is %d raw bytes (head -c %d /dev/urandom)",
-			  name, (long long)st->st_size, KEY_LEN, KEY_LEN);
-		return -EINVAL;
-	}
+	if (!S_ISREG(st->st_mode))
+		return error_fail(reason, -EINVAL, "%s: not a regular file", name);
+	if (st->st_mode & (S_IROTH | S_IWOTH))
+		return error_fail(reason, -EPERM,
+				  "%s: others may read or write it (mode %04o): chmod o-rw it",
+				  name, st->st_mode & 07777);
+	if (st->st_size != KEY_LEN)
+		return error_fail(reason, -EINVAL,
+				  "%s: %lld bytes, a key is %d raw bytes (head -c %d /dev/urandom)",
+				  name, (long long)st->st_size, KEY_LEN, KEY_LEN);
 	return 0;
 }
 
@@ -90,24 +84,19 @@ static int add_file(struct keyring *ring, int fd, const char *name, struct error
 	struct stat st;
 	int rc;
 
-	if (fstat(fd, &st)) {
-		error_set(reason, "%s: cannot be read: %s", name, strerror(errno));
-		return -EACCES;
-	}
+	if (fstat(fd, &st))
+		return error_fail(reason, -EACCES, "%s: cannot be read: %s", name, strerror(errno));
 	rc = check_file(&st, name, reason);
 	if (rc)
 		return rc;
-	if (read(fd, key->secret, KEY_LEN) != KEY_LEN) {
-		error_set(reason, "%s: changed while it was read: try again", name);
-		return -EINVAL;
-	}
-	if (sodium_is_zero(key->secret, KEY_LEN)) {
-		error_set(reason,
-			  "%s: all zero bytes, which anybody can guess: make another with "
-			  "(umask 077; head -c %d /dev/urandom > FILE)",
-			  name, KEY_LEN);
-		return -EINVAL;
-	}
+	if (read(fd, key->secret, KEY_LEN) != KEY_LEN)
+		return error_fail(reason, -EINVAL, "%s: changed while it was read: try again",
+				  name);
+	if (sodium_is_zero(key->secret, KEY_LEN))
+		return error_fail(reason, -EINVAL,
+				  "%s: all zero bytes, which anybody can guess: make another with "
+				  "(umask 077; head -c %d /dev/urandom > FILE)",
+				  name, KEY_LEN);
 	key_set_id(key);
 	ring->count++;
 	return 0;
@@ -152,13 +141,11 @@ static int add_directory(struct keyring *ring, int dir, struct error *reason)
 
 	if (count < 0)
 		return refuse_open(errno, dir, ".", ".", reason);
-	if (count == 0 || count > KEYRING_MAX) {
-		error_set(reason, "%d keys in the directory, 1 to %d are possible", count,
-			  KEYRING_MAX);
-		rc = -EINVAL;
-	} else {
+	if (count == 0 || count > KEYRING_MAX)
+		rc = error_fail(reason, -EINVAL, "%d keys in the directory, 1 to %d are possible",
+				count, KEYRING_MAX);
+	else
 		rc = add_files(ring, dir, names, count, reason);
-	}
 	for (int i = 0; i < count; i++)
 		free(names[i]);
 	free(names);
@@ -245,8 +232,7 @@ int keyring_read_text(struct secret *s, const struct keyring_place *place, size_
 
 	if (fd < 0) {
 		rc = errno == ENOENT || errno == EACCES ? -errno : -EINVAL;
-		error_set(reason, "%s: %s", place->path, strerror(errno));
-		return rc;
+		return error_fail(reason, rc, "%s: %s", place->path, strerror(errno));
 	}
 	rc = secret_read_open(s, fd, most, private, reason);
 	close(fd);

@@ -40,14 +40,12 @@ static inline struct varint get_varint(const uint8_t *at, const uint8_t *end)
 
 static int refuse(struct error *error, const struct message_field *f, double value)
 {
-	error_set(error, "%s cannot be %g", f->name, value);
-	return -EINVAL;
+	return error_fail(error, -EINVAL, "%s cannot be %g", f->name, value);
 }
 
 static int bad(struct error *error)
 {
-	error_set(error, "not such a body");
-	return -EBADMSG;
+	return error_fail(error, -EBADMSG, "not such a body");
 }
 
 static int check_number(const struct message_field *f, uint64_t value, struct error *error)
@@ -60,10 +58,8 @@ static int check_number(const struct message_field *f, uint64_t value, struct er
 static int add_number(struct message_numbers *n, uint64_t value, const struct message_field *f,
 		      struct error *error)
 {
-	if (n->count == MESSAGE_NUMBERS_MAX) {
-		error_set(error, "%s: more than %d", f->name, MESSAGE_NUMBERS_MAX);
-		return -EINVAL;
-	}
+	if (n->count == MESSAGE_NUMBERS_MAX)
+		return error_fail(error, -EINVAL, "%s: more than %d", f->name, MESSAGE_NUMBERS_MAX);
 	n->value[n->count++] = (uint32_t)value;
 	return 0;
 }

@@ -179,11 +179,9 @@ struct arguments {
 static int take_value(struct arguments *a, const struct option_spec *spec, const char *value)
 {
 	if (!value) {
-		if (a->at + 1 >= a->argc) {
-			error_set(a->reason, "--%s needs a value%s%s", spec->name,
-				  spec->value ? ": " : "", spec->value ? spec->value : "");
-			return -EINVAL;
-		}
+		if (a->at + 1 >= a->argc)
+			return error_fail(a->reason, -EINVAL, "--%s needs a value%s%s", spec->name,
+					  spec->value ? ": " : "", spec->value ? spec->value : "");
 		value = a->argv[++a->at];
 	}
 	settings_add(a->out, spec, value, strlen(value), NULL);
@@ -214,8 +212,7 @@ static int take_long(struct arguments *a, const char *text)
 				sizeof(hint));
 		options_quote(name, quoted);
 		quoted[strlen(quoted) - 1] = '\0';
-		error_set(a->reason, "unknown option --%s%s", quoted + 1, hint);
-		rc = -EINVAL;
+		rc = error_fail(a->reason, -EINVAL, "unknown option --%s%s", quoted + 1, hint);
 	}
 	free(name);
 	return rc;
@@ -227,11 +224,10 @@ static int take_letters(struct arguments *a, const char *letters)
 	for (; *letters; letters++) {
 		const struct option_spec *spec = options_find_letter(a->program->specs, *letters);
 
-		if (!spec) {
-			error_set(a->reason, "unknown option -%c; --help lists the options",
-				  isgraph((unsigned char)*letters) ? *letters : '?');
-			return -EINVAL;
-		}
+		if (!spec)
+			return error_fail(a->reason, -EINVAL,
+					  "unknown option -%c; --help lists the options",
+					  isgraph((unsigned char)*letters) ? *letters : '?');
 		if (!options_stands_alone(spec))
 			return take_value(a, spec, letters[1] ? letters + 1 : NULL);
 		if (spec->kind == OPTION_PERIOD && letters[1] == '=')
@@ -249,8 +245,8 @@ static int take_operand(struct arguments *a, const char *text)
 	if (a->operands)
 		return options_set(&operand, text, a->operands, a->reason);
 	options_quote(text, quoted);
-	error_set(a->reason, "unexpected argument %s; --help shows the usage", quoted);
-	return -EINVAL;
+	return error_fail(a->reason, -EINVAL, "unexpected argument %s; --help shows the usage",
+			  quoted);
 }
 
 static int read_arguments(struct arguments *a)

@@ -80,8 +80,7 @@ int options_refuse(const char *text, const char *why, struct error *error)
 	char quoted[QUOTED_LEN];
 
 	options_quote(text, quoted);
-	error_set(error, "%s %s", quoted, why);
-	return -EINVAL;
+	return error_fail(error, -EINVAL, "%s %s", quoted, why);
 }
 
 static int set_flag(const char *text, bool *value, struct error *error)

@@ -302,10 +302,9 @@ int syscalls_prepare(enum syscalls_of program, int *out, struct error *error)
 	int rc, fd;
 
 	/* A filter at address 0: EFAULT if the kernel has filters. */
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) && errno != EFAULT) {
-		error_set(error, "the kernel has no seccomp filters (%s)", strerror(errno));
-		return -ENOSYS;
-	}
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) && errno != EFAULT)
+		return error_fail(error, -ENOSYS, "the kernel has no seccomp filters (%s)",
+				  strerror(errno));
 	fd = memfd_create("filter", MFD_CLOEXEC);
 	rc = fd < 0 ? -errno : run_child(fd, program);
 	if (rc && fd >= 0)

@@ -174,17 +174,14 @@ int timefmt_parse(const char *text, int64_t *unix_ns, struct error *error)
 	const char *at = text;
 	__int128 value;
 
-	if (!take_seconds(&at, &seconds) || !take_fraction(&at, &ns) || !take_offset(at, &offset)) {
-		error_set(error,
-			  "\"%.60s\" is not a time: one like 2026-01-31T12:00:00Z is expected",
-			  text);
-		return -EINVAL;
-	}
+	if (!take_seconds(&at, &seconds) || !take_fraction(&at, &ns) || !take_offset(at, &offset))
+		return error_fail(
+			error, -EINVAL,
+			"\"%.60s\" is not a time: one like 2026-01-31T12:00:00Z is expected", text);
 	value = (__int128)(seconds - offset) * NS_PER_SEC + ns;
-	if (value < INT64_MIN || value > INT64_MAX) {
-		error_set(error, "\"%.60s\" lies outside of the years 1678 to 2261", text);
-		return -EINVAL;
-	}
+	if (value < INT64_MIN || value > INT64_MAX)
+		return error_fail(error, -EINVAL,
+				  "\"%.60s\" lies outside of the years 1678 to 2261", text);
 	*unix_ns = (int64_t)value;
 	return 0;
 }

@@ -30,8 +30,8 @@ __attribute__((format(printf, 3, 4))) static int refuse(struct yaml_doc *y, cons
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	error_set(y->error, "%s:%zu:%zu: %s", y->name, at->line + 1, at->column + 1, text);
-	return -EINVAL;
+	return error_fail(y->error, -EINVAL, "%s:%zu:%zu: %s", y->name, at->line + 1,
+			  at->column + 1, text);
 }
 
 /* A syntax error of libyaml. */
@@ -39,8 +39,8 @@ static int refuse_syntax(struct yaml_doc *y, const yaml_parser_t *p)
 {
 	if (p->error != YAML_READER_ERROR)
 		return refuse(y, &p->problem_mark, "%s", p->problem ? p->problem : "not YAML");
-	error_set(y->error, "%s: byte %zu: %s", y->name, p->problem_offset + 1, p->problem);
-	return -EINVAL;
+	return error_fail(y->error, -EINVAL, "%s: byte %zu: %s", y->name, p->problem_offset + 1,
+			  p->problem);
 }
 
 /* --- bounds ----------------------------------------------------------------------------------- */

@@ -55,8 +55,7 @@ struct converter {
 
 static int fail_at(const struct converter *c, size_t line, const char *text)
 {
-	error_set(c->reason, "%s:%zu: %s", c->name, line, text);
-	return -EINVAL;
+	return error_fail(c->reason, -EINVAL, "%s:%zu: %s", c->name, line, text);
 }
 
 static int fail(const struct converter *c, const char *text)

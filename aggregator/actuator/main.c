@@ -317,13 +317,12 @@ static int check_acts(char **acts, struct error *error)
 	static const char *const known[] = {"drain", "reclaim", "slack", NULL};
 
 	for (; *acts; acts++)
-		if (!array_has_text(known, *acts)) {
-			error_set(error,
-				  "--act: \"%.100s\" is unknown; drain, reclaim and slack are "
-				  "known",
-				  *acts);
-			return -EINVAL;
-		}
+		if (!array_has_text(known, *acts))
+			return error_fail(
+				error, -EINVAL,
+				"--act: \"%.100s\" is unknown; drain, reclaim and slack are "
+				"known",
+				*acts);
 	return 0;
 }
 

@@ -50,8 +50,8 @@ static bool copy_text(const cJSON *json, const char *key, char *to, size_t size)
 
 static int refuse(struct error *error, const char *what)
 {
-	error_set(error, "the annotation " MARK_ANNOTATION " is unreadable: %s", what);
-	return -EINVAL;
+	return error_fail(error, -EINVAL, "the annotation " MARK_ANNOTATION " is unreadable: %s",
+			  what);
 }
 
 static int read_members(const cJSON *json, struct mark *m, struct error *error)

@@ -65,15 +65,13 @@ static int take_members(struct front_proxy *p, const cJSON *data, struct error *
 		cJSON_GetObjectItemCaseSensitive(data, MEMBER("client-ca-file")));
 	int rc = 0;
 
-	if (!ca || !*ca) {
-		error_set(error,
-			  "the API server has no front proxy (--requestheader-client-ca-file)");
-		return -ENOENT;
-	}
-	if (strlen(ca) > CA_MOST) {
-		error_set(error, "%s is larger than %d bytes", MEMBER("client-ca-file"), CA_MOST);
-		return -EINVAL;
-	}
+	if (!ca || !*ca)
+		return error_fail(
+			error, -ENOENT,
+			"the API server has no front proxy (--requestheader-client-ca-file)");
+	if (strlen(ca) > CA_MOST)
+		return error_fail(error, -EINVAL, "%s is larger than %d bytes",
+				  MEMBER("client-ca-file"), CA_MOST);
 	p->client_ca = mem_strdup(ca);
 	for (int i = 0; i < FRONT_PROXY_LISTS && !rc; i++)
 		rc = take_list(p, (enum front_proxy_list)i,

@@ -39,10 +39,9 @@ int object_events_parse(const char *text, unsigned int *of, struct error *error)
 		len = strcspn(at, ",");
 		while (i < 3 && (strlen(names[i]) != len || strncmp(names[i], at, len) != 0))
 			i++;
-		if (i == 3) {
-			error_set(error, "\"%.100s\" is no list of nodes, quotas and pods", text);
-			return -EINVAL;
-		}
+		if (i == 3)
+			return error_fail(error, -EINVAL,
+					  "\"%.100s\" is no list of nodes, quotas and pods", text);
 		bits |= 1U << i;
 	}
 	*of = bits;

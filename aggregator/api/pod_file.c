@@ -28,8 +28,7 @@ refuse(struct error *error, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	error_set(error, "%s", text);
-	return -EINVAL;
+	return error_fail(error, -EINVAL, "%s", text);
 }
 
 static int convert_yaml(const char *name, const char *text, size_t len, struct buf *json,

@@ -34,21 +34,16 @@ static int parse_weight(char *item, double weights[SCORE_PLUGINS], struct error 
 
 	if (equals)
 		*equals = '\0';
-	if (score_plugin_find(item, &plugin)) {
-		error_set(error, "there is no plugin \"%.64s\"; there are %s", item,
-			  score_plugin_names());
-		return -EINVAL;
-	}
+	if (score_plugin_find(item, &plugin))
+		return error_fail(error, -EINVAL, "there is no plugin \"%.64s\"; there are %s",
+				  item, score_plugin_names());
 	weight = equals ? strtod(equals + 1, &end) : 1;
-	if (equals && (end == equals + 1 || *end || !(weight > 0 && weight <= WEIGHT_MOST))) {
-		error_set(error, "the weight \"%.32s\" of %s is no number above 0 and at most %d",
-			  equals + 1, item, WEIGHT_MOST);
-		return -EINVAL;
-	}
-	if (weights[plugin] > 0) {
-		error_set(error, "%s is named twice", item);
-		return -EINVAL;
-	}
+	if (equals && (end == equals + 1 || *end || !(weight > 0 && weight <= WEIGHT_MOST)))
+		return error_fail(error, -EINVAL,
+				  "the weight \"%.32s\" of %s is no number above 0 and at most %d",
+				  equals + 1, item, WEIGHT_MOST);
+	if (weights[plugin] > 0)
+		return error_fail(error, -EINVAL, "%s is named twice", item);
 	weights[plugin] = weight;
 	return 0;
 }
@@ -93,10 +88,9 @@ static int read_amount(char *text, struct resources *out, struct error *error)
 	int64_t amount, other;
 	int err;
 
-	if (!equals || equals == text) {
-		error_set(error, "\"%.100s\" is not of the form RESOURCE=QUANTITY", text);
-		return -EINVAL;
-	}
+	if (!equals || equals == text)
+		return error_fail(error, -EINVAL, "\"%.100s\" is not of the form RESOURCE=QUANTITY",
+				  text);
 	*equals = '\0';
 	err = strcmp(text, "cpu") == 0 ? quantity_parse_milli(equals + 1, &amount, error)
 				       : quantity_parse_units(equals + 1, &amount, error);
@@ -104,14 +98,10 @@ static int read_amount(char *text, struct resources *out, struct error *error)
 		error_prefix(error, "%.100s", text);
 		return err;
 	}
-	if (amount < 0) {
-		error_set(error, "%.100s must not be negative", text);
-		return -EINVAL;
-	}
-	if (resources_find(out, text, &other)) {
-		error_set(error, "%.100s is given twice", text);
-		return -EINVAL;
-	}
+	if (amount < 0)
+		return error_fail(error, -EINVAL, "%.100s must not be negative", text);
+	if (resources_find(out, text, &other))
+		return error_fail(error, -EINVAL, "%.100s is given twice", text);
 	resources_set_named(out, text, amount);
 	return 0;
 }
@@ -125,12 +115,11 @@ static int read_list(const char *option, const char *list, struct resources *out
 
 	*out = RESOURCES_NONE;
 	while (list && !rc && (part = strsep(&next, ","))) {
-		if (++count > OBJECT_RESOURCES_MAX) {
-			error_set(error, "names more than %d resources", OBJECT_RESOURCES_MAX);
-			rc = -EINVAL;
-		} else {
+		if (++count > OBJECT_RESOURCES_MAX)
+			rc = error_fail(error, -EINVAL, "names more than %d resources",
+					OBJECT_RESOURCES_MAX);
+		else
 			rc = read_amount(part, out, error);
-		}
 	}
 	if (rc) {
 		error_prefix(error, "%s", option);
@@ -175,12 +164,11 @@ static int read_base(const char *text, enum slack_base *base, struct error *erro
 		*base = SLACK_BASE_REQUESTED;
 	else if (strcmp(text, "allocatable") == 0)
 		*base = SLACK_BASE_ALLOCATABLE;
-	else {
-		error_set(error,
-			  "--extra-capacity-base: \"%.64s\" is neither requested nor allocatable",
-			  text);
-		return -EINVAL;
-	}
+	else
+		return error_fail(
+			error, -EINVAL,
+			"--extra-capacity-base: \"%.64s\" is neither requested nor allocatable",
+			text);
 	return 0;
 }
 

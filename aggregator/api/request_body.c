@@ -70,15 +70,13 @@ int request_nodes_check(const cJSON *list, char field[REQUEST_NODES_FIELD_MAX], 
 
 	if (!cJSON_IsArray(list)) {
 		snprintf(field, REQUEST_NODES_FIELD_MAX, "nodes");
-		error_set(error, "must be a list of node names");
-		return -EINVAL;
+		return error_fail(error, -EINVAL, "must be a list of node names");
 	}
 	for (const cJSON *item = list->child; item; item = item->next, i++) {
 		if (cJSON_IsString(item))
 			continue;
 		snprintf(field, REQUEST_NODES_FIELD_MAX, "nodes[%zu]", i);
-		error_set(error, "must be the name of a node");
-		return -EINVAL;
+		return error_fail(error, -EINVAL, "must be the name of a node");
 	}
 	return 0;
 }

@@ -445,10 +445,8 @@ int scores_args_parse(struct scores_args *args, enum score_plugin_id plugin,
 	const char *name;
 
 	field[0] = '\0';
-	if (!cJSON_IsObject(object)) {
-		error_set(error, "must be an object of arguments");
-		return -EINVAL;
-	}
+	if (!cJSON_IsObject(object))
+		return error_fail(error, -EINVAL, "must be an object of arguments");
 	for (const cJSON *item = object->child; item; item = item->next) {
 		const struct arg *arg = find(plugin, item->string);
 		const char *why =
@@ -457,8 +455,7 @@ int scores_args_parse(struct scores_args *args, enum score_plugin_id plugin,
 		if (!why)
 			continue;
 		snprintf(field, SCORES_FIELD_MAX, "%.64s%.160s", item->string, below);
-		error_set(error, "%s", why);
-		return -EINVAL;
+		return error_fail(error, -EINVAL, "%s", why);
 	}
 	if (!score_args_check(&args->values, plugin, variant, &name, error))
 		return 0;

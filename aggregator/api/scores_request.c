@@ -114,9 +114,9 @@ static int read_variant(const struct parser *p, const cJSON *item)
 		return request_fail(&p->error, "must be a string", "variant");
 	if (score_variant_find(item->valuestring, &p->rq->blend.variant)) {
 		request_fail(&p->error, "", "variant");
-		error_set(p->error.error, "there is no variant \"%.64s\"; there are %s",
-			  item->valuestring, score_variant_names());
-		return -EINVAL;
+		return error_fail(p->error.error, -EINVAL,
+				  "there is no variant \"%.64s\"; there are %s", item->valuestring,
+				  score_variant_names());
 	}
 	extender_options_args(p->extender, p->rq->blend.variant, &p->rq->args.values);
 	return 0;
@@ -161,9 +161,8 @@ static int check_variant(const struct parser *p, enum score_plugin_id plugin)
 	if (score_plugin_has(plugin, p->rq->blend.variant))
 		return 0;
 	request_fail(&p->error, "", "variant");
-	error_set(p->error.error, "%s has no variant %s", score_plugin_name(plugin),
-		  score_variant_name(p->rq->blend.variant));
-	return -EINVAL;
+	return error_fail(p->error.error, -EINVAL, "%s has no variant %s",
+			  score_plugin_name(plugin), score_variant_name(p->rq->blend.variant));
 }
 
 static int read_plugins(const struct parser *p, const cJSON *list)

@@ -484,10 +484,8 @@ int snapshot_add(struct snapshot *s, const char *name, const char *text, size_t 
 
 	while (!rc && snapshot_text_more(&t))
 		rc = read_document(s, &t);
-	if (!rc && s->documents == before) {
-		error_set(error, "%s: there is nothing in it", name);
-		rc = -EINVAL;
-	}
+	if (!rc && s->documents == before)
+		rc = error_fail(error, -EINVAL, "%s: there is nothing in it", name);
 	buf_fini(&json);
 	return rc;
 }
@@ -533,15 +531,13 @@ int snapshot_add_usage(struct snapshot *s, const char *name, const char *text, s
 	int rc;
 
 	snprintf(s->usage_name, sizeof(s->usage_name), "%s", name);
-	if (s->own) {
-		error_set(error, "%s: a Snapshot has measurements of its own; give it alone", name);
-		return -EINVAL;
-	}
+	if (s->own)
+		return error_fail(error, -EINVAL,
+				  "%s: a Snapshot has measurements of its own; give it alone",
+				  name);
 	rc = as_json(&t, &json);
-	if (!rc && !snapshot_text_more(&t)) {
-		error_set(error, "%s: there is nothing in it", name);
-		rc = -EINVAL;
-	}
+	if (!rc && !snapshot_text_more(&t))
+		rc = error_fail(error, -EINVAL, "%s: there is nothing in it", name);
 	if (!rc)
 		rc = read_measurements(s, &t);
 	if (!rc && snapshot_text_more(&t))
@@ -580,9 +576,9 @@ static int check_objects(const struct snapshot *s, struct error *error)
 {
 	if (s->own || s->objects || s->notes.skipped)
 		return 0;
-	error_set(error, "nothing of what evenkeel looks at is in the snapshot%s%s",
-		  s->unused ? ", only objects of other kinds: " : "", s->unused_kinds);
-	return -EINVAL;
+	return error_fail(error, -EINVAL,
+			  "nothing of what evenkeel looks at is in the snapshot%s%s",
+			  s->unused ? ", only objects of other kinds: " : "", s->unused_kinds);
 }
 
 int snapshot_take_model(struct snapshot *s, struct model **m, struct error *error)

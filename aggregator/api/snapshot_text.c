@@ -22,8 +22,7 @@ int snapshot_text_fail(const struct snapshot_text *t, const char *format, ...)
 	va_end(args);
 	for (const char *p = t->start; p < t->at; p++)
 		line += *p == '\n';
-	error_set(t->error, "%s:%zu: %s", t->name, line, text);
-	return -EINVAL;
+	return error_fail(t->error, -EINVAL, "%s:%zu: %s", t->name, line, text);
 }
 
 static void skip_blanks(struct snapshot_text *t)

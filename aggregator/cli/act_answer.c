@@ -140,13 +140,14 @@ static int judge_act(struct cli *cli, const cJSON *doc)
 	char age[UNITS_LEN];
 
 	if (!document_text(doc, "actuator.holder"))
-		return cli_fail(&cli->reason, CLI_STALE,
-				"no actuator has reported; evenkeel-actuator does not run, or may "
-				"not report");
+		return error_fail(
+			&cli->reason, CLI_STALE,
+			"no actuator has reported; evenkeel-actuator does not run, or may "
+			"not report");
 	if (ago <= SILENT_S)
 		return CLI_OK;
 	units_age(ago, age);
-	return cli_fail(&cli->reason, CLI_STALE, "the actuator's report is %s old", age);
+	return error_fail(&cli->reason, CLI_STALE, "the actuator's report is %s old", age);
 }
 
 const struct answer act_answer = {

@@ -33,10 +33,10 @@ int answer_show(struct cli *cli, const struct answer *a, const char *json, size_
 	doc = cJSON_ParseWithLength(json, len);
 	if (!is_about(doc, a)) {
 		cJSON_Delete(doc);
-		return cli_fail(&cli->reason, CLI_ERROR,
-				"the answer is not %s%s; is that an evenkeel-aggregator%s?",
-				a->about ? "one about " : "a JSON list", a->about ? a->about : "",
-				a->about ? " of this version" : "");
+		return error_fail(&cli->reason, CLI_ERROR,
+				  "the answer is not %s%s; is that an evenkeel-aggregator%s?",
+				  a->about ? "one about " : "a JSON list", a->about ? a->about : "",
+				  a->about ? " of this version" : "");
 	}
 	if (cli->options->output == OUTPUT_JSON)
 		print_json(cli, json, len);
@@ -89,7 +89,7 @@ int answer_check_pod(struct cli *cli)
 	const char *file = cli->options->pod;
 
 	if (cli->options->watch_ns && file && strcmp(file, "-") == 0)
-		return cli_fail(&cli->reason, CLI_USAGE,
-				"--watch cannot read --pod - again and again; name a file");
+		return error_fail(&cli->reason, CLI_USAGE,
+				  "--watch cannot read --pod - again and again; name a file");
 	return CLI_OK;
 }

@@ -124,10 +124,6 @@ struct cli {
 	struct error reason; /* for stderr, when not empty */
 };
 
-/* Sets the reason; returns the code. */
-int cli_fail(struct error *reason, int code, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
 struct command {
 	const char *name;
 	const char *usage; /* what follows the name */

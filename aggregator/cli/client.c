@@ -33,18 +33,6 @@
 #define KEPT_MAX       ((size_t)32 << 20)
 #define TOKEN_FILE_MAX ((size_t)1 << 20)
 
-int cli_fail(struct error *reason, int code, const char *format, ...)
-{
-	va_list args;
-	char text[sizeof(reason->text)];
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	error_set(reason, "%s", text);
-	return code;
-}
-
 /* An answer with its tag. */
 struct kept {
 	struct kept *next;
@@ -141,9 +129,9 @@ int client_new(struct client **out, const char *server, int64_t timeout_ns,
 
 	if (!server[0] ||
 	    (scheme && strncmp(server, "http://", 7) != 0 && strncmp(server, "https://", 8) != 0))
-		return cli_fail(reason, -EINVAL,
-				"--server: \"%s\" is not a URL such as http://127.0.0.1:2020",
-				server);
+		return error_fail(reason, -EINVAL,
+				  "--server: \"%s\" is not a URL such as http://127.0.0.1:2020",
+				  server);
 	full = mem_printf("%s%s", scheme ? "" : "http://", server);
 	for (size_t len = strlen(full); full[len - 1] == '/'; len--)
 		full[len - 1] = '\0';
@@ -184,22 +172,23 @@ static int check_access(const struct client *c, const struct client_access *a, s
 					{"--client-key", a->key}};
 
 	if (!a->certificate != !a->key)
-		return cli_fail(reason, -EINVAL,
-				"--client-cert and --client-key: give both, or neither");
+		return error_fail(reason, -EINVAL,
+				  "--client-cert and --client-key: give both, or neither");
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		if (!files[i][1] || access(files[i][1], R_OK) == 0)
 			continue;
-		return cli_fail(reason, -EINVAL, "%s: %s: %s", files[i][0], files[i][1],
-				strerror(errno));
+		return error_fail(reason, -EINVAL, "%s: %s: %s", files[i][0], files[i][1],
+				  strerror(errno));
 	}
 	if (a->token && !is_printable(a->token))
-		return cli_fail(reason, -EINVAL, "EVENKEEL_TOKEN: the token is no printable ASCII");
+		return error_fail(reason, -EINVAL,
+				  "EVENKEEL_TOKEN: the token is no printable ASCII");
 	if ((!a->token && !a->token_file) || tls || a->plain_tokens || is_loopback(c->server))
 		return 0;
-	return cli_fail(reason, -EINVAL,
-			"%s is not https, and the token would travel in clear; "
-			"--allow-plain-tokens where something else encrypts",
-			c->server);
+	return error_fail(reason, -EINVAL,
+			  "%s is not https, and the token would travel in clear; "
+			  "--allow-plain-tokens where something else encrypts",
+			  c->server);
 }
 
 /*
@@ -218,12 +207,13 @@ static int take_token(const char *path, struct buf *text, struct error *reason)
 	from = strspn(text->data, " \t\r\n");
 	len = strcspn(text->data + from, " ,\t\r\n");
 	if (!len)
-		return cli_fail(reason, -EINVAL, "--token-file: %s: there is no token in it", path);
+		return error_fail(reason, -EINVAL, "--token-file: %s: there is no token in it",
+				  path);
 	memmove(text->data, text->data + from, len);
 	text->data[len] = '\0';
 	if (!is_printable(text->data))
-		return cli_fail(reason, -EINVAL,
-				"--token-file: %s: the token is no printable ASCII", path);
+		return error_fail(reason, -EINVAL,
+				  "--token-file: %s: the token is no printable ASCII", path);
 	return 0;
 }
 
@@ -282,7 +272,7 @@ static int rename_server(struct client *c, const char *name, struct error *reaso
 	curl_url_cleanup(url);
 	if (c->connect_to)
 		return 0;
-	return cli_fail(reason, -EINVAL, "--tls-server-name: \"%s\" is not a host name", name);
+	return error_fail(reason, -EINVAL, "--tls-server-name: \"%s\" is not a host name", name);
 }
 
 int client_set_access(struct client *c, const struct client_access *access, struct error *reason)
@@ -428,35 +418,37 @@ static int explain_failure(const struct client *c, CURLcode code, struct error *
 	case CURLE_PEER_FAILED_VERIFICATION:
 		return explain_certificate(c, reason);
 	case CURLE_SSL_CACERT_BADFILE:
-		return cli_fail(reason, -EKEYREJECTED,
-				"--ca-file: %s: there is no certificate in it",
-				c->access.ca_file ? c->access.ca_file : "the system's");
+		return error_fail(reason, -EKEYREJECTED,
+				  "--ca-file: %s: there is no certificate in it",
+				  c->access.ca_file ? c->access.ca_file : "the system's");
 	case CURLE_SSL_CERTPROBLEM:
-		return cli_fail(reason, -EKEYREJECTED, "--client-cert and --client-key: %s", what);
+		return error_fail(reason, -EKEYREJECTED, "--client-cert and --client-key: %s",
+				  what);
 	case CURLE_ABORTED_BY_CALLBACK:
-		return cli_fail(reason, -EINTR, "interrupted");
+		return error_fail(reason, -EINTR, "interrupted");
 	case CURLE_OPERATION_TIMEDOUT:
-		return cli_fail(reason, -ETIMEDOUT, "no answer from %s within %s; see --timeout",
-				c->server, c->timeout);
+		return error_fail(reason, -ETIMEDOUT, "no answer from %s within %s; see --timeout",
+				  c->server, c->timeout);
 	case CURLE_COULDNT_CONNECT:
 	case CURLE_COULDNT_RESOLVE_HOST:
 	case CURLE_COULDNT_RESOLVE_PROXY:
-		return cli_fail(reason, -EHOSTUNREACH,
-				"cannot reach %s (%s); start evenkeel-aggregator there, or name "
-				"another with --server or EVENKEEL_SERVER",
-				c->server, what);
+		return error_fail(reason, -EHOSTUNREACH,
+				  "cannot reach %s (%s); start evenkeel-aggregator there, or name "
+				  "another with --server or EVENKEEL_SERVER",
+				  c->server, what);
 	case CURLE_WRITE_ERROR:
 		if (c->too_large)
-			return cli_fail(reason, -EIO, "%s answers with more than 1 GiB", c->server);
+			return error_fail(reason, -EIO, "%s answers with more than 1 GiB",
+					  c->server);
 		break;
 	case CURLE_URL_MALFORMAT:
-		return cli_fail(reason, -EIO,
-				"--server: \"%s\" is not a URL such as http://127.0.0.1:2020",
-				c->server);
+		return error_fail(reason, -EIO,
+				  "--server: \"%s\" is not a URL such as http://127.0.0.1:2020",
+				  c->server);
 	default:
 		break;
 	}
-	return cli_fail(reason, -EIO, "%s: %s%s", c->server, what, other_scheme(c, code));
+	return error_fail(reason, -EIO, "%s: %s%s", c->server, what, other_scheme(c, code));
 }
 
 /*
@@ -583,8 +575,8 @@ static int set_address(struct client *c, const struct asked *a, struct error *re
 	}
 	path = api_group_remote_path(a->path);
 	if (!path)
-		return cli_fail(reason, -EIO, "%s: evenkeel.io has no resource for %s", c->server,
-				a->path);
+		return error_fail(reason, -EIO, "%s: evenkeel.io has no resource for %s", c->server,
+				  a->path);
 	rc = kube_session_prepare(c->session, c->curl, path, clock_mono_ns(), reason);
 	free(path);
 	return rc;

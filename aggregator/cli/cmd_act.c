@@ -68,9 +68,9 @@ static int post(struct cli *cli, const char *action, char **id)
 	else
 		doc = cJSON_ParseWithLength(body.data, body.len);
 	if (!rc && !document_text(doc, "id"))
-		code = cli_fail(&cli->reason, CLI_ERROR,
-				"the answer is not one about a request; is that an "
-				"evenkeel-aggregator of this version?");
+		code = error_fail(&cli->reason, CLI_ERROR,
+				  "the answer is not one about a request; is that an "
+				  "evenkeel-aggregator of this version?");
 	if (code == CLI_OK)
 		*id = mem_strdup(document_text(doc, "id"));
 	cJSON_Delete(doc);
@@ -179,8 +179,8 @@ static int tell_reasons(struct follow *f, bool refused)
 		buf_printf(&text, "%s%s", text.len ? "; " : "", reason->valuestring);
 	}
 	if (refused)
-		cli_fail(&f->cli->reason, CLI_REFUSED, "refused: %s",
-			 text.len ? text.data : "no reason is given");
+		error_set(&f->cli->reason, "refused: %s",
+			  text.len ? text.data : "no reason is given");
 	buf_fini(&text);
 	return refused ? CLI_REFUSED : CLI_OK;
 }
@@ -200,9 +200,9 @@ static int finish(struct follow *f)
 		const cJSON *n = document_find(f->doc, "actuator.nodes", "name", cli->operands[i]);
 
 		if (document_is(n, "phase", "rolledBack"))
-			code = cli_fail(&cli->reason, CLI_REFUSED, "%.253s is rolled back: %s",
-					cli->operands[i],
-					document_text_or(n, "message", "no reason is given"));
+			code = error_fail(&cli->reason, CLI_REFUSED, "%.253s is rolled back: %s",
+					  cli->operands[i],
+					  document_text_or(n, "message", "no reason is given"));
 	}
 	return code;
 }
@@ -216,17 +216,18 @@ static int stop(struct follow *f)
 
 	watch_stop = 0; /* requests give up with it */
 	if (strcmp(f->action, "drain") != 0 || cli->options->dry_run)
-		return cli_fail(&cli->reason, CLI_ERROR,
-				"interrupted; evenkeel act status shows what becomes of it");
+		return error_fail(&cli->reason, CLI_ERROR,
+				  "interrupted; evenkeel act status shows what becomes of it");
 	code = post(cli, "pause", &id);
 	free(id);
 	if (code != CLI_OK) {
 		error_prefix(&cli->reason, "interrupted, but the actuator is not paused");
 		return code;
 	}
-	return cli_fail(&cli->reason, CLI_ERROR,
-			"interrupted; the actuator is asked to pause: evenkeel act resume goes on, "
-			"evenkeel act undo gives nodes back");
+	return error_fail(
+		&cli->reason, CLI_ERROR,
+		"interrupted; the actuator is asked to pause: evenkeel act resume goes on, "
+		"evenkeel act undo gives nodes back");
 }
 
 /* Reads the newest state. False: the exit code is in *code. */
@@ -246,7 +247,7 @@ static bool read_state(struct follow *f, int64_t *heard_ns, int *code)
 	f->cli->reason.text[0] = '\0';
 	if (request_of(f))
 		return true;
-	*code = cli_fail(
+	*code = error_fail(
 		&f->cli->reason, CLI_ERROR,
 		"the request is gone: the aggregator began anew; evenkeel act status shows "
 		"what the actuator does");
@@ -299,8 +300,9 @@ static int confirm(struct cli *cli)
 	if (cli->options->yes || cli->options->dry_run)
 		return CLI_OK;
 	if (!isatty(STDIN_FILENO) || !cli->terminal)
-		return cli_fail(&cli->reason, CLI_USAGE,
-				"the question needs a terminal: give --yes to drain, or --dry-run");
+		return error_fail(
+			&cli->reason, CLI_USAGE,
+			"the question needs a terminal: give --yes to drain, or --dry-run");
 	buf_add_str(&cli->out, "Evict the pods of");
 	for (size_t i = 1; i < cli->operand_count; i++)
 		buf_printf(&cli->out, "%s %s", i > 1 ? "," : "", cli->operands[i]);
@@ -309,7 +311,7 @@ static int confirm(struct cli *cli)
 	if (fgets(answer, sizeof(answer), stdin) &&
 	    (strcmp(answer, "y\n") == 0 || strcmp(answer, "yes\n") == 0))
 		return CLI_OK;
-	return cli_fail(&cli->reason, CLI_REFUSED, "nothing is asked of the actuator");
+	return error_fail(&cli->reason, CLI_REFUSED, "nothing is asked of the actuator");
 }
 
 static int status(struct cli *cli)
@@ -363,7 +365,7 @@ static int run(struct cli *cli)
 	int code = CLI_OK;
 
 	if (fault)
-		return cli_fail(&cli->reason, CLI_USAGE, "%s", fault);
+		return error_fail(&cli->reason, CLI_USAGE, "%s", fault);
 	if (shows)
 		return strcmp(word, "status") == 0 ? status(cli) : history(cli);
 	if (strcmp(word, "drain") == 0)

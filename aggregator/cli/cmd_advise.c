@@ -467,11 +467,11 @@ static int show(struct advise *a, const struct list *l)
 	if (a->items->child)
 		return CLI_OK;
 	if (cli->operand_count)
-		return cli_fail(&cli->reason, CLI_STALE,
-				"no container of a workload \"%.253s\" was measured",
-				cli->operands[0]);
-	return cli_fail(&cli->reason, CLI_STALE,
-			"no demand was measured: agents of this version tell it, once pods run");
+		return error_fail(&cli->reason, CLI_STALE,
+				  "no container of a workload \"%.253s\" was measured",
+				  cli->operands[0]);
+	return error_fail(&cli->reason, CLI_STALE,
+			  "no demand was measured: agents of this version tell it, once pods run");
 }
 
 static int run(struct cli *cli)
@@ -483,9 +483,9 @@ static int run(struct cli *cli)
 	int code, rc;
 
 	if (cli->operand_count > 1)
-		return cli_fail(&cli->reason, CLI_USAGE,
-				"advise takes one workload, and not \"%.60s\" as well",
-				cli->operands[1]);
+		return error_fail(&cli->reason, CLI_USAGE,
+				  "advise takes one workload, and not \"%.60s\" as well",
+				  cli->operands[1]);
 	a.items = cJSON_CreateArray();
 	buf_add_str(&path, "/v1/advice?limit=5000");
 	if (!o->all_namespaces)

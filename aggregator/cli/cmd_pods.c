@@ -433,11 +433,12 @@ static int judge_none(struct cli *cli)
 	const struct cli_options *o = cli->options;
 
 	if (o->namespace && !o->all_namespaces)
-		return cli_fail(&cli->reason, CLI_OK, "no pod %s%s in namespace %s",
-				o->selector ? "with labels " : "is known",
-				o->selector ? o->selector : "", o->namespace);
+		return error_fail(&cli->reason, CLI_OK, "no pod %s%s in namespace %s",
+				  o->selector ? "with labels " : "is known",
+				  o->selector ? o->selector : "", o->namespace);
 	if (o->node)
-		return cli_fail(&cli->reason, CLI_STALE, "no pod is known on node %.253s", o->node);
+		return error_fail(&cli->reason, CLI_STALE, "no pod is known on node %.253s",
+				  o->node);
 	return -1;
 }
 

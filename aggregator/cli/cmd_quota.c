@@ -78,7 +78,7 @@ static int set_rules(struct cli *cli, struct quota_options *rules)
 	if (!cli->offline) {
 		if (!are_rules_given(o))
 			return CLI_OK;
-		return cli_fail(
+		return error_fail(
 			&cli->reason, CLI_USAGE,
 			"--quota-default-min, --quota-default-max, --quota-cover-all and "
 			"--quota-critical-priority go with --snapshot; a server has its own");
@@ -134,8 +134,8 @@ static int ask(struct cli *cli, const char *path, bool preempt, const struct ans
 	int code;
 
 	if (!file || !*file)
-		return cli_fail(&cli->reason, CLI_USAGE,
-				"--pod: give the pod, a file of YAML or JSON");
+		return error_fail(&cli->reason, CLI_USAGE,
+				  "--pod: give the pod, a file of YAML or JSON");
 	code = answer_check_pod(cli);
 	if (code)
 		return code;
@@ -157,22 +157,23 @@ static int dispatch(struct cli *cli)
 	const char *namespace = cli->options->namespace;
 
 	if (cli->operand_count > 1)
-		return cli_fail(&cli->reason, CLI_USAGE,
-				"quota takes one namespace, or one of admit, preempt and lint, and "
-				"not \"%.60s\" as well",
-				cli->operands[1]);
+		return error_fail(
+			&cli->reason, CLI_USAGE,
+			"quota takes one namespace, or one of admit, preempt and lint, and "
+			"not \"%.60s\" as well",
+			cli->operands[1]);
 	if (word && strcmp(word, "lint") == 0)
 		return get(cli, &quota_lint_answer, NULL, namespace);
 	if (word && strcmp(word, "admit") == 0 && cli->form == OUTPUT_NAME)
-		return cli_fail(&cli->reason, CLI_USAGE,
-				"-o name goes with lists of objects; quota admit has resources");
+		return error_fail(&cli->reason, CLI_USAGE,
+				  "-o name goes with lists of objects; quota admit has resources");
 	if (word && strcmp(word, "admit") == 0)
 		return ask(cli, "/v1/quotas/admit", false, &quota_admit_answer);
 	if (word && strcmp(word, "preempt") == 0)
 		return ask(cli, "/v1/quotas/preempt", true, &quota_preempt_answer);
 	if (word && namespace && strcmp(word, namespace) != 0)
-		return cli_fail(&cli->reason, CLI_USAGE,
-				"\"%.60s\" and -n %.60s: give one namespace", word, namespace);
+		return error_fail(&cli->reason, CLI_USAGE,
+				  "\"%.60s\" and -n %.60s: give one namespace", word, namespace);
 	if (word || namespace)
 		return get(cli, &quota_one_answer, word ? word : namespace, NULL);
 	return get(cli, &quota_list_answer, NULL, NULL);

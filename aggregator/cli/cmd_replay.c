@@ -100,17 +100,17 @@ static int read_steps(struct cli *cli, struct schedule *s)
 	int code;
 
 	if (!o->from || !o->to)
-		return cli_fail(&cli->reason, CLI_USAGE, "--from and --to go together");
+		return error_fail(&cli->reason, CLI_USAGE, "--from and --to go together");
 	code = read_time(cli, "from", o->from, &from_ns);
 	if (!code)
 		code = read_time(cli, "to", o->to, &to_ns);
 	if (code)
 		return code;
 	if (to_ns < from_ns)
-		return cli_fail(&cli->reason, CLI_USAGE, "--to is before --from");
+		return error_fail(&cli->reason, CLI_USAGE, "--to is before --from");
 	if ((to_ns - from_ns) / o->step_ns >= MOMENTS_MOST)
-		return cli_fail(&cli->reason, CLI_USAGE,
-				"there are over %d moments: give a longer --step", MOMENTS_MOST);
+		return error_fail(&cli->reason, CLI_USAGE,
+				  "there are over %d moments: give a longer --step", MOMENTS_MOST);
 	for (; from_ns <= to_ns; from_ns += o->step_ns)
 		add_time(s, from_ns);
 	return CLI_OK;
@@ -121,8 +121,8 @@ static int read_schedule(struct cli *cli, struct schedule *s)
 	const struct cli_options *o = cli->options;
 
 	if (o->from || o->to)
-		return o->at.count ? cli_fail(&cli->reason, CLI_USAGE,
-					      "--at does not go with --from and --to")
+		return o->at.count ? error_fail(&cli->reason, CLI_USAGE,
+						"--at does not go with --from and --to")
 				   : read_steps(cli, s);
 	for (size_t i = 0; i < o->at.count; i++) {
 		int64_t at_ns;
@@ -130,8 +130,8 @@ static int read_schedule(struct cli *cli, struct schedule *s)
 		if (read_time(cli, "at", o->at.items[i], &at_ns))
 			return CLI_USAGE;
 		if (i && at_ns < s->at_ns[i - 1])
-			return cli_fail(&cli->reason, CLI_USAGE,
-					"--at %s: is before the one in front", o->at.items[i]);
+			return error_fail(&cli->reason, CLI_USAGE,
+					  "--at %s: is before the one in front", o->at.items[i]);
 		add_time(s, at_ns);
 	}
 	return CLI_OK;
@@ -216,16 +216,16 @@ static int run(struct cli *cli)
 	int code;
 
 	if (!cli->operand_count)
-		return cli_fail(&cli->reason, CLI_USAGE, "name the directory of a record");
+		return error_fail(&cli->reason, CLI_USAGE, "name the directory of a record");
 	code = read_schedule(cli, &s);
 	if (!code && !s.count && cli->operand_count == 1)
 		code = show_extent(cli);
 	else if (!code && !s.count)
-		code = cli_fail(&cli->reason, CLI_USAGE,
-				"name a moment by --at, or several by --from and --to");
+		code = error_fail(&cli->reason, CLI_USAGE,
+				  "name a moment by --at, or several by --from and --to");
 	else if (!code && (cli->operand_count == 1) == (cli->options->policies.count == 0))
-		code = cli_fail(&cli->reason, CLI_USAGE,
-				"name a command to run, behind --, or policies by --policy");
+		code = error_fail(&cli->reason, CLI_USAGE,
+				  "name a command to run, behind --, or policies by --policy");
 	else if (!code && replay_open(&r, cli->operands[0], &cli->reason))
 		code = CLI_ERROR;
 	else if (!code)

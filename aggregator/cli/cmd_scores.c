@@ -49,7 +49,7 @@ enum { DEPTH_MAX = 16, BYTES_MAX = 1 << 20 };
 
 static int fail(const char *option, struct error *reason)
 {
-	return cli_fail(
+	return error_fail(
 		reason, -EINVAL,
 		"--plugin: \"%.200s\" is not of the form NAME, NAME:ARGUMENT=VALUE,.. or NAME:{..}",
 		option);
@@ -108,8 +108,8 @@ static int add_argument(cJSON *args, const char *option, char *text, struct erro
 	if (!object || !*name)
 		return fail(option, reason);
 	if (cJSON_GetObjectItemCaseSensitive(object, name))
-		return cli_fail(reason, -EINVAL, "--plugin: %s is given twice in \"%.200s\"", text,
-				option);
+		return error_fail(reason, -EINVAL, "--plugin: %s is given twice in \"%.200s\"",
+				  text, option);
 	value = parse_yaml(equals + 1, reason);
 	if (!value)
 		return -EINVAL;
@@ -222,9 +222,9 @@ static int write_weight(struct jsonw *w, const char *text, size_t len, struct er
 	char *name;
 
 	if (!name_len || !number_len || name_len + 1 + number_len != len)
-		return cli_fail(reason, -EINVAL,
-				"--blend: \"%.*s\" is not of the form PLUGIN=N with N above 0",
-				(int)(len < 200 ? len : 200), text);
+		return error_fail(reason, -EINVAL,
+				  "--blend: \"%.*s\" is not of the form PLUGIN=N with N above 0",
+				  (int)(len < 200 ? len : 200), text);
 	name = mem_strndup(text, name_len);
 	jsonw_key(w, name);
 	free(name);

@@ -250,12 +250,12 @@ static int judge(struct cli *cli, const cJSON *doc)
 		return CLI_REFUSED;
 	}
 	if (stale)
-		return cli_fail(&cli->reason, CLI_STALE, "%s", stale);
+		return error_fail(&cli->reason, CLI_STALE, "%s", stale);
 	if (strcmp(document_text_or(doc, "useCap", "on"), "on") == 0)
 		return CLI_OK;
-	return cli_fail(&cli->reason, CLI_STALE, "%s",
-			cli->no_usage ? cli->no_usage
-				      : "no node is measured: slots are by requests alone");
+	return error_fail(&cli->reason, CLI_STALE, "%s",
+			  cli->no_usage ? cli->no_usage
+					: "no node is measured: slots are by requests alone");
 }
 
 static void print(struct cli *cli, const cJSON *doc)
@@ -305,8 +305,8 @@ static int set_rules(struct cli *cli, struct slack_options *rules)
 	given = slack_options_given(&cli->options->slack);
 	if (!given)
 		return CLI_OK;
-	return cli_fail(&cli->reason, CLI_USAGE, "%s goes with --snapshot; a server has its own",
-			given);
+	return error_fail(&cli->reason, CLI_USAGE, "%s goes with --snapshot; a server has its own",
+			  given);
 }
 
 static int ask(struct cli *cli)
@@ -331,11 +331,11 @@ static int check_operands(struct cli *cli)
 	const struct cli_options *o = cli->options;
 
 	if (cli->operand_count > 1)
-		return cli_fail(&cli->reason, CLI_USAGE,
-				"slack takes one class, and not \"%.60s\" as well",
-				cli->operands[1]);
+		return error_fail(&cli->reason, CLI_USAGE,
+				  "slack takes one class, and not \"%.60s\" as well",
+				  cli->operands[1]);
 	if (o->output >= OUTPUT_BALLOONS && (cli->operand_count || o->node))
-		return cli_fail(
+		return error_fail(
 			&cli->reason, CLI_USAGE,
 			"objects for kubectl are of all classes: give no class and no --node");
 	return CLI_OK;

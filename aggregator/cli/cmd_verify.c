@@ -89,8 +89,8 @@ static int show(struct cli *cli, const struct verify_plan *p, const struct verif
 	(cli->options->output == OUTPUT_JSON ? print_json : print_table)(cli, p, r);
 	if (!r->count)
 		return CLI_OK;
-	return cli_fail(&cli->reason, CLI_ERROR, "the plan is refused: %zu %s", r->count,
-			r->count == 1 ? "violation" : "violations");
+	return error_fail(&cli->reason, CLI_ERROR, "the plan is refused: %zu %s", r->count,
+			  r->count == 1 ? "violation" : "violations");
 }
 
 /* --- the command ------------------------------------------------------------------------------ */
@@ -125,7 +125,7 @@ static int run(struct cli *cli)
 	int code = CLI_USAGE;
 
 	if (cli->operand_count != 1)
-		return cli_fail(&cli->reason, CLI_USAGE, "name one plan; --help shows the usage");
+		return error_fail(&cli->reason, CLI_USAGE, "name one plan; --help shows the usage");
 	path = cli->operands[0];
 	if (file_read(path, PLAN_MOST, &text, &cli->reason))
 		goto out;

@@ -369,7 +369,7 @@ static int check_notes(struct whatif_run *run, const struct variant *v, struct o
 	}
 	line = find_new_note(run, notes);
 	if (line)
-		code = cli_fail(&run->cli->reason, CLI_USAGE, "%s: %s", v->name, line);
+		code = error_fail(&run->cli->reason, CLI_USAGE, "%s: %s", v->name, line);
 	free(line);
 	return code;
 }
@@ -384,9 +384,9 @@ static int open_changed(struct whatif_run *run, const struct variant *v, struct 
 
 	*snapshot = cJSON_ParseWithLength(run->snapshot.data, run->snapshot.len);
 	if (!*snapshot)
-		return cli_fail(reason, CLI_ERROR,
-				"the answer is not JSON; is that an "
-				"evenkeel-aggregator?");
+		return error_fail(reason, CLI_ERROR,
+				  "the answer is not JSON; is that an "
+				  "evenkeel-aggregator?");
 	forget_failures(*snapshot);
 	if (v->options)
 		rc = whatif_change(*snapshot, &v->options->changes, reason);
@@ -493,10 +493,9 @@ static int read_scenario(const cJSON *item, struct scenario *s, struct error *re
 	int rc = 0;
 
 	s->name = document_text(item, "name");
-	if (!s->name || !*s->name || strcmp(s->name, now.name) == 0) {
-		error_set(reason, "each scenario must have a name, other than \"%s\"", now.name);
-		return -EINVAL;
-	}
+	if (!s->name || !*s->name || strcmp(s->name, now.name) == 0)
+		return error_fail(reason, -EINVAL,
+				  "each scenario must have a name, other than \"%s\"", now.name);
 	add_word(&words, mem_strdup(changes_program.name));
 	cJSON_ArrayForEach (member, item) {
 		bool list = cJSON_IsArray(member);
@@ -515,10 +514,8 @@ static int read_scenario(const cJSON *item, struct scenario *s, struct error *re
 			error_set(reason, "%s: %s must be a text or a list of texts", s->name,
 				  member->string);
 	}
-	if (!rc && words.count == 1) {
-		error_set(reason, "%s: there is no change", s->name);
-		rc = -EINVAL;
-	}
+	if (!rc && words.count == 1)
+		rc = error_fail(reason, -EINVAL, "%s: there is no change", s->name);
 	if (!rc) {
 		rc = options_parse(&changes_program, &s->options, (int)words.count, words.items,
 				   NULL, reason);
@@ -541,19 +538,17 @@ static int read_scenarios(const char *path, struct scenarios *s, struct error *r
 				       &limits, &json, &documents, reason);
 	if (!rc) {
 		s->file = documents == 1 ? cJSON_ParseWithLength(json.data, json.len) : NULL;
-		if (!cJSON_IsArray(s->file)) {
-			error_set(reason, "%s: must be one list of scenarios", file_name(path));
-			rc = -EINVAL;
-		}
+		if (!cJSON_IsArray(s->file))
+			rc = error_fail(reason, -EINVAL, "%s: must be one list of scenarios",
+					file_name(path));
 	}
 	for (const cJSON *item = document_first(s->file, ""); item && !rc; item = item->next) {
 		struct scenario one = {0};
 
 		for (size_t i = 0; i < s->count && !rc; i++)
-			if (document_is(item, "name", s->of[i].name)) {
-				error_set(reason, "there are two scenarios \"%s\"", s->of[i].name);
-				rc = -EINVAL;
-			}
+			if (document_is(item, "name", s->of[i].name))
+				rc = error_fail(reason, -EINVAL, "there are two scenarios \"%s\"",
+						s->of[i].name);
 		if (!rc)
 			rc = read_scenario(item, &one, reason);
 		if (rc) {
@@ -692,17 +687,17 @@ static int check_settings(struct cli *cli, const struct variant *of, size_t coun
 		const struct option_list *settings = &of[i].options->settings;
 
 		if (of[i].options != cli->options && of[i].options->scenarios)
-			return cli_fail(&cli->reason, CLI_USAGE, "%s: a scenario has no scenarios",
-					of[i].name);
+			return error_fail(&cli->reason, CLI_USAGE,
+					  "%s: a scenario has no scenarios", of[i].name);
 		if (settings->count && !cli->operand_count)
-			return cli_fail(&cli->reason, CLI_USAGE,
-					"--set %s: there is no COMMAND, whose option it could be",
-					settings->items[0]);
+			return error_fail(&cli->reason, CLI_USAGE,
+					  "--set %s: there is no COMMAND, whose option it could be",
+					  settings->items[0]);
 		for (size_t k = 0; k < settings->count; k++)
 			if (strcspn(settings->items[k], "=") == 0)
-				return cli_fail(&cli->reason, CLI_USAGE,
-						"--set \"%s\": must be OPTION=VALUE",
-						settings->items[k]);
+				return error_fail(&cli->reason, CLI_USAGE,
+						  "--set \"%s\": must be OPTION=VALUE",
+						  settings->items[k]);
 	}
 	return CLI_OK;
 }
@@ -723,7 +718,7 @@ static int run(struct cli *cli)
 		goto out;
 	of = list_variants(cli, &scenarios, &count);
 	if (!count) {
-		cli_fail(&cli->reason, CLI_USAGE, "name a change; --help lists them");
+		error_set(&cli->reason, "name a change; --help lists them");
 		goto out;
 	}
 	if (check_settings(cli, of, count))

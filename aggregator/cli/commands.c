@@ -319,7 +319,7 @@ static int find_answers(struct cli *cli, const struct command *command)
 	int code;
 
 	if (conflict)
-		return cli_fail(&cli->reason, CLI_USAGE, "%s", conflict);
+		return error_fail(&cli->reason, CLI_USAGE, "%s", conflict);
 	if (command->server == CLI_SERVER_UNUSED)
 		return CLI_OK;
 	if (o->snapshots.count)
@@ -383,18 +383,18 @@ static int check_inner(const struct command *command, const struct cli_options *
 
 	if (command == &command_whatif || command == &command_act || command == &command_version ||
 	    command->server == CLI_SERVER_UNUSED)
-		return cli_fail(reason, CLI_USAGE, "\"%s\" cannot be run within another command",
-				command->name);
+		return error_fail(reason, CLI_USAGE, "\"%s\" cannot be run within another command",
+				  command->name);
 	if (o->help || o->version || o->watch_ns)
-		return cli_fail(reason, CLI_USAGE,
-				"--help, --version and --watch do not go with COMMAND");
+		return error_fail(reason, CLI_USAGE,
+				  "--help, --version and --watch do not go with COMMAND");
 	if (o->snapshots.count > outer->snapshots.count || is_other(o->usage, outer->usage) ||
 	    is_other(o->server, outer->server) || is_other(o->kubeconfig, outer->kubeconfig) ||
 	    is_other(o->context, outer->context))
-		return cli_fail(reason, CLI_USAGE,
-				"--snapshot, --usage, --server, --kubeconfig and --context stand "
-				"before --: they are of whatif, not of COMMAND");
-	return conflict ? cli_fail(reason, CLI_USAGE, "%s", conflict) : CLI_OK;
+		return error_fail(reason, CLI_USAGE,
+				  "--snapshot, --usage, --server, --kubeconfig and --context stand "
+				  "before --: they are of whatif, not of COMMAND");
+	return conflict ? error_fail(reason, CLI_USAGE, "%s", conflict) : CLI_OK;
 }
 
 static int run_on_files(const struct command *command, const struct cli_options *options,

@@ -304,16 +304,16 @@ static int judge(struct cli *cli, const cJSON *doc)
 		   *cap = document_text_or(doc, "useCap", "on");
 
 	if (held)
-		return cli_fail(&cli->reason, CLI_REFUSED, "node %.253s does not go now: %.64s",
-				document_text_or(held, "name", "-"),
-				document_text_or(document_first(held, "reasons"), "code", "-"));
+		return error_fail(&cli->reason, CLI_REFUSED, "node %.253s does not go now: %.64s",
+				  document_text_or(held, "name", "-"),
+				  document_text_or(document_first(held, "reasons"), "code", "-"));
 	if (!stale && (strcmp(cap, "off: no usage data") != 0 ||
 		       (cli->operand_count && !cli->options->strict)))
 		return CLI_OK;
-	return cli_fail(&cli->reason, CLI_STALE, "%s",
-			stale ? stale
-			: cli->no_usage
-				? cli->no_usage
+	return error_fail(
+		&cli->reason, CLI_STALE, "%s",
+		stale		? stale
+		: cli->no_usage ? cli->no_usage
 				: "no node is measured: destinations are chosen by requests alone");
 }
 

@@ -125,18 +125,16 @@ int kube_server_explain(const char *server, const char *method, const char *path
 {
 	if (status == 403)
 		return explain_forbidden(method, path, answer, error);
-	if (status == 401) {
-		error_set(error, "%s does not accept the credentials of the kubeconfig: %s", server,
+	if (status == 401)
+		return error_fail(error, -EACCES,
+				  "%s does not accept the credentials of the kubeconfig: %s",
+				  server, message_of(answer));
+	if (status == 404 || status == 503)
+		return error_fail(
+			error, -EHOSTUNREACH,
+			"evenkeel is not installed in this cluster, or its APIService is not "
+			"available: %s answers HTTP %ld; kubectl get apiservice %s.%s tells why",
+			server, status, API_GROUP_VERSION, API_GROUP);
+	return error_fail(error, -EIO, "%s answers HTTP %ld to %s: %s", server, status, path,
 			  message_of(answer));
-		return -EACCES;
-	}
-	if (status == 404 || status == 503) {
-		error_set(error,
-			  "evenkeel is not installed in this cluster, or its APIService is not "
-			  "available: %s answers HTTP %ld; kubectl get apiservice %s.%s tells why",
-			  server, status, API_GROUP_VERSION, API_GROUP);
-		return -EHOSTUNREACH;
-	}
-	error_set(error, "%s answers HTTP %ld to %s: %s", server, status, path, message_of(answer));
-	return -EIO;
 }

@@ -173,8 +173,9 @@ int output_finish(struct cli *cli, int code)
 		object = cJSON_ParseWithLength(cli->out.data, cli->out.len);
 		buf_clear(&cli->out);
 		if (!object)
-			return cli_fail(&cli->reason, CLI_ERROR,
-					"the answer is not JSON; is that an evenkeel-aggregator?");
+			return error_fail(
+				&cli->reason, CLI_ERROR,
+				"the answer is not JSON; is that an evenkeel-aggregator?");
 		json_yaml_write(object, cli->options->watch_ns > 0, &cli->out);
 		cJSON_Delete(object);
 		return code;

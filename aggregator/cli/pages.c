@@ -97,8 +97,8 @@ int list_read_page(struct list *l, struct error *reason)
 
 	if (!cJSON_IsArray(items) || !document_find_items(l->page.data, l->page.len, &left)) {
 		cJSON_Delete(doc);
-		error_set(reason, "the answer is not a JSON list; is that an evenkeel-aggregator?");
-		return -EINVAL;
+		return error_fail(reason, -EINVAL,
+				  "the answer is not a JSON list; is that an evenkeel-aggregator?");
 	}
 	if (l->envelope)
 		l->envelope(l->context, doc);

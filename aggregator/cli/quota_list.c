@@ -393,7 +393,7 @@ static int judge_gap(struct cli *cli, const cJSON *doc)
 	const cJSON *items = document_at(doc, "items");
 	bool stale = cli->options->strict || (items && !document_first(items, ""));
 
-	return gap ? cli_fail(&cli->reason, stale ? CLI_STALE : CLI_OK, "%s", gap) : CLI_OK;
+	return gap ? error_fail(&cli->reason, stale ? CLI_STALE : CLI_OK, "%s", gap) : CLI_OK;
 }
 
 /* Whether anything ought to be changed: an info is no reason for a message. */

@@ -97,10 +97,8 @@ static int next_entry(struct reader *r, struct error *error)
 			return 0;
 		path = r->segments.paths[r->opened++];
 		r->file = gzopen(path, "rbe");
-		if (!r->file) {
-			error_set(error, "%s: %s", path, strerror(errno));
-			return -EINVAL;
-		}
+		if (!r->file)
+			return error_fail(error, -EINVAL, "%s: %s", path, strerror(errno));
 	}
 	return 1;
 }
@@ -115,11 +113,9 @@ static int64_t number(const struct reader *r, size_t len)
 /* -EINVAL with the reason: another version. */
 static int read_begin(const struct reader *r, bool *goes_on, struct error *error)
 {
-	if (r->data.len != 2 || r->data.data[0] != RECORD_VERSION) {
-		error_set(error, "%s: a record of another version",
-			  r->segments.paths[r->opened - 1]);
-		return -EINVAL;
-	}
+	if (r->data.len != 2 || r->data.data[0] != RECORD_VERSION)
+		return error_fail(error, -EINVAL, "%s: a record of another version",
+				  r->segments.paths[r->opened - 1]);
 	*goes_on = r->data.data[1] != 0;
 	return 0;
 }
@@ -348,10 +344,8 @@ static int take_entry(struct replay *r, struct error *error)
 		r->passes_base = false;
 	if (r->passes_base || !r->usage)
 		return 0;
-	if (!has_good_time(&r->reader)) {
-		error_set(error, "the record is damaged: an entry has no time");
-		return -EINVAL;
-	}
+	if (!has_good_time(&r->reader))
+		return error_fail(error, -EINVAL, "the record is damaged: an entry has no time");
 	switch (r->reader.type) {
 	case RECORD_OBJECT:
 	case RECORD_REMOVED:
@@ -423,8 +417,7 @@ static int out_of_range(const struct replay *r, const char *what, int64_t ns, st
 	char time[TIMEFMT_LEN];
 
 	timefmt_rfc3339(ns, time);
-	error_set(error, "%s: the record %s %s", r->name, what, time);
-	return -ERANGE;
+	return error_fail(error, -ERANGE, "%s: the record %s %s", r->name, what, time);
 }
 
 int replay_go(struct replay *r, int64_t at_ns, struct error *error)

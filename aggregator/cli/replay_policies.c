@@ -92,10 +92,8 @@ static int read_policy(const char *text, struct policy *p, struct error *error)
 		if (rc)
 			error_set(error, "--policy %s: \"%s\" must be OPTION=VALUE", text, part);
 	}
-	if (!rc && !len) {
-		error_set(error, "--policy \"%s\": a policy needs a name", text);
-		rc = -EINVAL;
-	}
+	if (!rc && !len)
+		rc = error_fail(error, -EINVAL, "--policy \"%s\": a policy needs a name", text);
 	free(rest);
 	return rc;
 }

@@ -362,10 +362,10 @@ static int check_fits(struct cli *cli, cJSON *const *items, size_t count)
 {
 	for (size_t i = 0; cli->operand_count && i < count; i++)
 		if (is_unfit(items[i]))
-			return cli_fail(&cli->reason, CLI_REFUSED,
-					"the pod does not fit on node \"%s\": %s",
-					document_text_or(items[i], "node", "-"),
-					document_text_or(items[i], "fitReason", "-"));
+			return error_fail(&cli->reason, CLI_REFUSED,
+					  "the pod does not fit on node \"%s\": %s",
+					  document_text_or(items[i], "node", "-"),
+					  document_text_or(items[i], "fitReason", "-"));
 	return CLI_OK;
 }
 

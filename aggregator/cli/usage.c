@@ -72,8 +72,8 @@ static int missing(const struct usage_tally *t, struct error *reason)
 {
 	for (size_t i = 0; i < t->cli->operand_count; i++)
 		if (!t->met[i])
-			return cli_fail(reason, CLI_STALE, "%s \"%s\" is not known", t->what,
-					t->cli->operands[i]);
+			return error_fail(reason, CLI_STALE, "%s \"%s\" is not known", t->what,
+					  t->cli->operands[i]);
 	return CLI_OK;
 }
 
@@ -113,22 +113,22 @@ int usage_tally_exit(const struct usage_tally *t, struct error *reason)
 	}
 	/* Nothing that has such labels may well be what there is. */
 	if (total == 0 && t->cli->options->selector)
-		return cli_fail(reason, CLI_OK, "no %s has labels %s", t->what,
-				t->cli->options->selector);
+		return error_fail(reason, CLI_OK, "no %s has labels %s", t->what,
+				  t->cli->options->selector);
 	if (t->cli->no_usage)
-		return cli_fail(reason, CLI_STALE, "%s", t->cli->no_usage);
+		return error_fail(reason, CLI_STALE, "%s", t->cli->no_usage);
 	if (total == 0)
-		return cli_fail(reason, CLI_STALE,
-				"no %s is known: has an evenkeel-agent been started?", t->what);
+		return error_fail(reason, CLI_STALE,
+				  "no %s is known: has an evenkeel-agent been started?", t->what);
 	total -= t->states[ROW_APART];
 	if (fresh == 0 && total > 0)
-		return cli_fail(
+		return error_fail(
 			reason, CLI_STALE,
 			"no %s is fresh: nothing was heard of the %zu known for 30s or more",
 			t->what, total);
 	if (fresh < total && t->cli->options->strict)
-		return cli_fail(reason, CLI_STALE, "%zu of %zu %ss are not fresh (--strict)",
-				total - fresh, total, t->what);
+		return error_fail(reason, CLI_STALE, "%zu of %zu %ss are not fresh (--strict)",
+				  total - fresh, total, t->what);
 	return CLI_OK;
 }
 

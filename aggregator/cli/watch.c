@@ -110,10 +110,8 @@ int watch_once(struct cli *cli, const struct command *command)
 	int code = watch_run(cli, command);
 	int rc = watch_flush(cli);
 
-	if (rc) {
-		error_set(&cli->reason, "cannot write: %s", strerror(-rc));
-		code = CLI_ERROR;
-	}
+	if (rc)
+		code = error_fail(&cli->reason, CLI_ERROR, "cannot write: %s", strerror(-rc));
 	print_reason(cli);
 	return code;
 }

@@ -36,8 +36,7 @@ int whatif_refuse(const struct whatif *w, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(why, sizeof(why), format, args);
 	va_end(args);
-	error_set(w->error, "--%s %s: %s", w->option, w->text, why);
-	return -EINVAL;
+	return error_fail(w->error, -EINVAL, "--%s %s: %s", w->option, w->text, why);
 }
 
 /* --- objects ---------------------------------------------------------------------------------- */

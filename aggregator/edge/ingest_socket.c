@@ -67,8 +67,8 @@ static int clear_path(const char *path, struct error *reason)
 	if (lstat(path, &st)) {
 		rc = errno == ENOENT ? 0 : -errno;
 	} else if (!S_ISSOCK(st.st_mode)) {
-		error_set(reason, "%s: is there and not a socket: choose another path", path);
-		return -EEXIST;
+		return error_fail(reason, -EEXIST,
+				  "%s: is there and not a socket: choose another path", path);
 	} else {
 		rc = try_connect(path);
 		if (!rc && unlink(path) && errno != ENOENT)

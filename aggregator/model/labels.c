@@ -38,10 +38,9 @@ static int collect(const cJSON *json, bool (*wanted)(const char *key), struct me
 	for (const cJSON *item = json->child; item; item = item->next) {
 		if (wanted && !wanted(item->string))
 			continue;
-		if (!cJSON_IsString(item) && !cJSON_IsNull(item)) {
-			error_set(error, "\"%.100s\" must be a string", item->string);
-			return -EINVAL;
-		}
+		if (!cJSON_IsString(item) && !cJSON_IsNull(item))
+			return error_fail(error, -EINVAL, "\"%.100s\" must be a string",
+					  item->string);
 		members[*count] = (struct member){item->string, cJSON_GetStringValue(item), *count};
 		++*count;
 	}
@@ -98,10 +97,8 @@ int labels_read_some(const cJSON *json, bool (*wanted)(const char *key), struct 
 		*out = (struct labels){0};
 		return 0;
 	}
-	if (!cJSON_IsObject(json)) {
-		error_set(error, "must be an object of strings");
-		return -EINVAL;
-	}
+	if (!cJSON_IsObject(json))
+		return error_fail(error, -EINVAL, "must be an object of strings");
 	members = mem_zalloc((size_t)cJSON_GetArraySize(json), sizeof(*members));
 	err = collect(json, wanted, members, &count, error);
 	if (!err)

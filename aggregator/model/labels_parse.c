@@ -102,8 +102,7 @@ __attribute__((format(printf, 2, 3))) static int fail(const struct parser *p, co
 	va_start(args, format);
 	vsnprintf(what.text, sizeof(what.text), format, args);
 	va_end(args);
-	error_set(p->reason, "selector \"%.150s\": %.300s", p->text, what.text);
-	return -EINVAL;
+	return error_fail(p->reason, -EINVAL, "selector \"%.150s\": %.300s", p->text, what.text);
 }
 
 /* The words that the parser expected instead of the next one. */

@@ -155,9 +155,9 @@ static int read_operator(const cJSON *json, enum selector_operator *op, struct e
 			return 0;
 		}
 	}
-	error_set(error, "operator must be In, NotIn, Exists or DoesNotExist, and not \"%.60s\"",
-		  name ? name : "");
-	return -EINVAL;
+	return error_fail(error, -EINVAL,
+			  "operator must be In, NotIn, Exists or DoesNotExist, and not \"%.60s\"",
+			  name ? name : "");
 }
 
 static int read_values(const cJSON *list, enum selector_operator op, struct selector *s,
@@ -165,16 +165,13 @@ static int read_values(const cJSON *list, enum selector_operator op, struct sele
 {
 	bool some = cJSON_IsArray(list) && list->child;
 
-	if ((list && !cJSON_IsArray(list)) || some != operators[op].values) {
-		error_set(error, "values must be a list of %s strings with operator %s",
-			  operators[op].values ? "some" : "no", operators[op].name);
-		return -EINVAL;
-	}
+	if ((list && !cJSON_IsArray(list)) || some != operators[op].values)
+		return error_fail(error, -EINVAL,
+				  "values must be a list of %s strings with operator %s",
+				  operators[op].values ? "some" : "no", operators[op].name);
 	for (const cJSON *value = some ? list->child : NULL; value; value = value->next) {
-		if (!cJSON_IsString(value)) {
-			error_set(error, "values must be strings");
-			return -EINVAL;
-		}
+		if (!cJSON_IsString(value))
+			return error_fail(error, -EINVAL, "values must be strings");
 		selector_add_value(s, value->valuestring, strlen(value->valuestring));
 	}
 	return 0;
@@ -185,10 +182,8 @@ static int read_expression(const cJSON *json, struct selector *s, struct error *
 	const char *key = cJSON_GetStringValue(member(json, "key"));
 	enum selector_operator op;
 
-	if (!key || !*key) {
-		error_set(error, "key must be the name of a label");
-		return -EINVAL;
-	}
+	if (!key || !*key)
+		return error_fail(error, -EINVAL, "key must be the name of a label");
 	if (read_operator(json, &op, error))
 		return -EINVAL;
 	selector_add(s, op, key, strlen(key));
@@ -199,10 +194,8 @@ static int read_expressions(const cJSON *list, struct selector *s, struct error 
 {
 	size_t place = 0;
 
-	if (list && !cJSON_IsArray(list)) {
-		error_set(error, "matchExpressions: must be a list");
-		return -EINVAL;
-	}
+	if (list && !cJSON_IsArray(list))
+		return error_fail(error, -EINVAL, "matchExpressions: must be a list");
 	for (const cJSON *item = list ? list->child : NULL; item; item = item->next, place++) {
 		if (read_expression(item, s, error)) {
 			error_prefix(error, "matchExpressions[%zu]", place);
@@ -216,10 +209,9 @@ static int check_members(const cJSON *json, struct error *error)
 {
 	for (const cJSON *item = json->child; item; item = item->next) {
 		if (strcmp(item->string, "matchLabels") != 0 &&
-		    strcmp(item->string, "matchExpressions") != 0) {
-			error_set(error, "\"%.60s\" is not known in a selector", item->string);
-			return -EINVAL;
-		}
+		    strcmp(item->string, "matchExpressions") != 0)
+			return error_fail(error, -EINVAL, "\"%.60s\" is not known in a selector",
+					  item->string);
 	}
 	return 0;
 }
@@ -229,10 +221,9 @@ int selector_read(const cJSON *json, struct selector **out, struct error *error)
 	struct selector *s;
 	int err;
 
-	if (!cJSON_IsObject(json)) {
-		error_set(error, "must be an object with matchLabels or matchExpressions");
-		return -EINVAL;
-	}
+	if (!cJSON_IsObject(json))
+		return error_fail(error, -EINVAL,
+				  "must be an object with matchLabels or matchExpressions");
 	s = selector_new();
 	err = check_members(json, error);
 	if (!err)

@@ -58,8 +58,7 @@ int object_json_fail(const struct object_json *r, const struct object_path *path
 	va_start(args, format);
 	vsnprintf(what.text, sizeof(what.text), format, args);
 	va_end(args);
-	error_set(r->error, "%s", what.text);
-	return -EINVAL;
+	return error_fail(r->error, -EINVAL, "%s", what.text);
 }
 
 const cJSON *object_json_find(const cJSON *object, const char *key)
@@ -182,16 +181,13 @@ int object_json_quantity(const cJSON *value, int (*parse)(const char *, int64_t 
 	} else if (cJSON_IsNumber(value)) {
 		object_json_number(value->valuedouble, number);
 	} else {
-		error_set(error, "must be a quantity such as \"500m\" or \"2Gi\"");
-		return -EINVAL;
+		return error_fail(error, -EINVAL, "must be a quantity such as \"500m\" or \"2Gi\"");
 	}
 	err = parse(text, &amount, error);
 	if (err)
 		return err;
-	if (amount < 0) {
-		error_set(error, "must not be negative");
-		return -EINVAL;
-	}
+	if (amount < 0)
+		return error_fail(error, -EINVAL, "must not be negative");
 	*out = amount;
 	return 0;
 }

@@ -42,8 +42,8 @@ struct record {
 
 static int fail(const struct record *r, struct error *error, const char *what, const char *part)
 {
-	error_set(error, "%s \"%.200s\": %s \"%.60s\"", r->option, r->text, what, part);
-	return -EINVAL;
+	return error_fail(error, -EINVAL, "%s \"%.200s\": %s \"%.60s\"", r->option, r->text, what,
+			  part);
 }
 
 static int fail_key(const struct record *r, struct error *error, const char *part)
@@ -122,11 +122,10 @@ static int read_count(const struct record *r, const char *key, const char *text,
 	size_t digits = strspn(text, "0123456789");
 	long value = digits && digits < 10 && !text[digits] ? strtol(text, NULL, 10) : -1;
 
-	if (value < 0) {
-		error_set(error, "%s \"%.200s\": %s \"%.60s\" is not a number from 0 to 999999999",
-			  r->option, r->text, key, text);
-		return -EINVAL;
-	}
+	if (value < 0)
+		return error_fail(error, -EINVAL,
+				  "%s \"%.200s\": %s \"%.60s\" is not a number from 0 to 999999999",
+				  r->option, r->text, key, text);
 	*out = value;
 	return 0;
 }
@@ -196,10 +195,8 @@ static int read_floor(struct drain_setup *s, const char *text, struct error *err
 	if (!rc && r.values[MEMORY])
 		rc = quantity_parse_units(r.values[MEMORY], &min->mem_bytes, error);
 	if (!rc &&
-	    ((r.values[CPU] && min->cpu_milli < 0) || (r.values[MEMORY] && min->mem_bytes < 0))) {
-		error_set(error, "what must remain cannot be negative");
-		rc = -EINVAL;
-	}
+	    ((r.values[CPU] && min->cpu_milli < 0) || (r.values[MEMORY] && min->mem_bytes < 0)))
+		rc = error_fail(error, -EINVAL, "what must remain cannot be negative");
 	if (rc)
 		error_prefix(error, "%s \"%.200s\"", r.option, text);
 	return rc;

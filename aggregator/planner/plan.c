@@ -197,10 +197,8 @@ int plan_core_step(struct plan_core *c, const struct plan_input *in, struct plan
 	struct plan_result *r;
 	int rc;
 
-	if (!follow(c, in)) {
-		error_set(error, "the step was ended before the cluster was read");
-		return -EINTR;
-	}
+	if (!follow(c, in))
+		return error_fail(error, -EINTR, "the step was ended before the cluster was read");
 	r = plan_result_new();
 	r->time_ns = in->now_ns;
 	r->slack_options = c->options;

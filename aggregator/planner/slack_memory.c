@@ -10,7 +10,6 @@
 #include "aggregator/planner/slack_memory.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,18 +147,6 @@ struct memory {
 	struct slack_amount arrived;
 };
 
-__attribute__((format(printf, 2, 3))) static int fail(struct memory *m, const char *format, ...)
-{
-	char text[256];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	error_set(m->error, "%s", text);
-	return -EINVAL;
-}
-
 static const cJSON *member(const cJSON *object, const char *name)
 {
 	return cJSON_GetObjectItemCaseSensitive(object, name);
@@ -173,7 +160,8 @@ static int read_number(struct memory *m, const cJSON *object, const char *path, 
 	double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
 
 	if (!(value >= 0 && value <= most) || value != (double)(int64_t)value)
-		return fail(m, "%s.%s: must be a whole number of 0 to %.0f", path, name, most);
+		return error_fail(m->error, -EINVAL, "%s.%s: must be a whole number of 0 to %.0f",
+				  path, name, most);
 	*out = (int64_t)value;
 	return 0;
 }
@@ -184,7 +172,8 @@ static int read_time(struct memory *m, const cJSON *object, const char *path, co
 	const char *text = cJSON_GetStringValue(member(object, name));
 
 	if (!text || timefmt_parse(text, out, NULL) || *out < 0)
-		return fail(m, "%s.%s: must be a time such as 2026-01-31T12:00:00Z", path, name);
+		return error_fail(m->error, -EINVAL,
+				  "%s.%s: must be a time such as 2026-01-31T12:00:00Z", path, name);
 	return 0;
 }
 
@@ -195,9 +184,10 @@ static int read_name(struct memory *m, const cJSON *object, const char *path, co
 	const char *text = cJSON_GetStringValue(member(object, name));
 
 	if (!text || !*text || strlen(text) > SLACK_MEMORY_NAME_MAX)
-		return fail(m, "%s.%s: must be a name", path, name);
+		return error_fail(m->error, -EINVAL, "%s.%s: must be a name", path, name);
 	if (strcmp(last, text) >= 0)
-		return fail(m, "%s.%s: \"%.100s\" is out of order", path, name, text);
+		return error_fail(m->error, -EINVAL, "%s.%s: \"%.100s\" is out of order", path,
+				  name, text);
 	*out = text;
 	return 0;
 }
@@ -251,7 +241,8 @@ static int read_class(struct memory *m, const cJSON *item, size_t index, const c
 
 	snprintf(path, sizeof(path), "classes[%zu]", index);
 	if (index >= SLACK_MEMORY_CLASSES_MAX)
-		return fail(m, "%s: there are more than %d", path, SLACK_MEMORY_CLASSES_MAX);
+		return error_fail(m->error, -EINVAL, "%s: there are more than %d", path,
+				  SLACK_MEMORY_CLASSES_MAX);
 	if (read_name(m, item, path, "class", *last, &r.class) ||
 	    read_number(m, item, path, "wanted", SLACK_MEMORY_PLACEHOLDERS_MAX, &wanted))
 		return -EINVAL;
@@ -260,7 +251,7 @@ static int read_class(struct memory *m, const cJSON *item, size_t index, const c
 	     read_number(m, item, path, "lowerTarget", SLACK_MEMORY_PLACEHOLDERS_MAX, &lower)))
 		return -EINVAL;
 	if (!cJSON_IsArray(nodes))
-		return fail(m, "%s.nodes: must be a list", path);
+		return error_fail(m->error, -EINVAL, "%s.nodes: must be a list", path);
 	if (read_shape(m, item, path, &r))
 		return -EINVAL;
 	r.count = (uint32_t)wanted;
@@ -279,7 +270,7 @@ static int read_classes(struct memory *m, const cJSON *list)
 	size_t index = 0;
 
 	if (!cJSON_IsArray(list))
-		return fail(m, "classes: must be a list");
+		return error_fail(m->error, -EINVAL, "classes: must be a list");
 	for (const cJSON *item = list->child; item; item = item->next)
 		if (read_class(m, item, index++, &last))
 			return -EINVAL;
@@ -310,9 +301,9 @@ static int read_arrival(struct memory *m, const cJSON *item, struct slack_arriva
 	out->count = (uint32_t)count;
 	slack_amount_add(&m->arrived, &out->shape, count);
 	if (m->arrived.cpu_milli > ARRIVALS_SUM || m->arrived.mem_bytes > ARRIVALS_SUM)
-		return fail(m, "%s: no cluster has that much", path);
+		return error_fail(m->error, -EINVAL, "%s: no cluster has that much", path);
 	if (a->count && !follows(out - 1, out))
-		return fail(m, "%s: is out of order", path);
+		return error_fail(m->error, -EINVAL, "%s: is out of order", path);
 	return 0;
 }
 
@@ -331,9 +322,11 @@ static int read_arrivals(struct memory *m, const cJSON *from)
 	    read_time(m, from, path, "seen", &a->seen_ns))
 		return -EINVAL;
 	if (a->span_ns < SECOND)
-		return fail(m, "arrivals.spanNanoseconds: is less than a second");
+		return error_fail(m->error, -EINVAL,
+				  "arrivals.spanNanoseconds: is less than a second");
 	if (!cJSON_IsArray(items) || count > SLACK_ARRIVALS_MAX)
-		return fail(m, "arrivals.items: must be a list of %d at most", SLACK_ARRIVALS_MAX);
+		return error_fail(m->error, -EINVAL, "arrivals.items: must be a list of %d at most",
+				  SLACK_ARRIVALS_MAX);
 	for (const cJSON *item = items->child; item; item = item->next) {
 		a->of = array_grow(a->of, a->count, sizeof(*a->of));
 		a->of[a->count] = (struct slack_arrival){0};
@@ -362,7 +355,7 @@ int slack_memory_read(struct slack_state *s, const char *text, size_t len, struc
 	int rc;
 
 	if (!cJSON_IsObject(tree))
-		rc = fail(&m, "must be an object of JSON in UTF-8");
+		rc = error_fail(m.error, -EINVAL, "must be an object of JSON in UTF-8");
 	else
 		rc = read_classes(&m, member(tree, "classes"));
 	if (!rc)

@@ -65,21 +65,19 @@ static int take_line(struct enrolment_tokens *t, const char *text, size_t len, s
 
 	while (token_len < len && !is_space(text[token_len]))
 		token_len++;
-	if (token_len < ENROLMENT_TOKEN_LEAST) {
-		error_set(error,
-			  "line %zu: the token is shorter than %d characters; make one with "
-			  "head -c 32 /dev/urandom | base64 -w0",
-			  number, ENROLMENT_TOKEN_LEAST);
-		return -EINVAL;
-	}
+	if (token_len < ENROLMENT_TOKEN_LEAST)
+		return error_fail(
+			error, -EINVAL,
+			"line %zu: the token is shorter than %d characters; make one with "
+			"head -c 32 /dev/urandom | base64 -w0",
+			number, ENROLMENT_TOKEN_LEAST);
 	line.patterns =
 		memchr(text, '\0', len) ? NULL : read_patterns(text + token_len, len - token_len);
-	if (!line.patterns) {
-		error_set(error,
-			  "line %zu: no node names follow the token; \"*\" stands for all nodes",
-			  number);
-		return -EINVAL;
-	}
+	if (!line.patterns)
+		return error_fail(
+			error, -EINVAL,
+			"line %zu: no node names follow the token; \"*\" stands for all nodes",
+			number);
 	digest(t, text, token_len, line.digest);
 	t->lines = mem_grow(t->lines, t->count, &t->room, sizeof(*t->lines));
 	t->lines[t->count++] = line;

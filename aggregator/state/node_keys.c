@@ -294,10 +294,8 @@ static int take_row(void *into, struct span bytes, struct error *error)
 	if (message_decode(&row_message, bytes, &row, error) ||
 	    !frame_node_name_valid((const char *)row.name.data, row.name.len) ||
 	    row.reply_key.len != ENROLMENT_PUBLIC_LEN || row.newest.len != KEY_LEN ||
-	    (row.former.len && row.former.len != KEY_LEN)) {
-		error_set(error, "no keys of a node");
-		return -EBADMSG;
-	}
+	    (row.former.len && row.former.len != KEY_LEN))
+		return error_fail(error, -EBADMSG, "no keys of a node");
 	memcpy(name, row.name.data, row.name.len);
 	h = holder_of(k, name, INT64_MIN);
 	/* A node that has enrolled meanwhile has newer ones. */

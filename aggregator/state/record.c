@@ -83,8 +83,7 @@ void record_verdict(struct buf *out, size_t begun, enum usage_verdict verdict)
 
 static int refuse(struct error *error, const char *what)
 {
-	error_set(error, "the record is damaged: %s", what);
-	return -EBADMSG;
+	return error_fail(error, -EBADMSG, "the record is damaged: %s", what);
 }
 
 int record_interval_read(struct record_interval *i, const void *data, size_t len,
@@ -284,10 +283,8 @@ int record_segments_find(struct record_segments *s, const char *dir, struct erro
 	free(pattern);
 	if (rc == GLOB_NOMATCH)
 		return 0;
-	if (rc) {
-		error_set(error, "%s: cannot be read", dir);
-		return -EIO;
-	}
+	if (rc)
+		return error_fail(error, -EIO, "%s: cannot be read", dir);
 	s->paths = mem_zalloc(found.gl_pathc, sizeof(*s->paths));
 	s->start_ns = mem_zalloc(found.gl_pathc, sizeof(*s->start_ns));
 	for (size_t i = 0; i < found.gl_pathc; i++) {

@@ -211,25 +211,22 @@ static int compare_pods(const void *a, const void *b)
 static int check(const struct stats_json_set *s, struct error *reason)
 {
 	for (size_t i = 1; i < s->node_count; i++)
-		if (strcmp(s->nodes[i - 1].name, s->nodes[i].name) == 0) {
-			error_set(reason, "the node \"%s\" stands twice", s->nodes[i].name);
-			return -EINVAL;
-		}
+		if (strcmp(s->nodes[i - 1].name, s->nodes[i].name) == 0)
+			return error_fail(reason, -EINVAL, "the node \"%s\" stands twice",
+					  s->nodes[i].name);
 	for (size_t i = 0, at = 0; i < s->pod_count; i++) {
 		const struct kept_pod *p = &s->pods[i];
 
 		while (at < s->node_count && strcmp(s->nodes[at].name, p->node) < 0)
 			at++;
-		if (at == s->node_count || strcmp(s->nodes[at].name, p->node) != 0) {
-			error_set(reason, "the pod \"%s\" is of a node \"%s\", which is not there",
-				  p->pod.name, p->node);
-			return -EINVAL;
-		}
-		if (s->nodes[at].end_ns != p->end_ns) {
-			error_set(reason, "the pod \"%s\" has another end than its node \"%s\"",
-				  p->pod.name, p->node);
-			return -EINVAL;
-		}
+		if (at == s->node_count || strcmp(s->nodes[at].name, p->node) != 0)
+			return error_fail(reason, -EINVAL,
+					  "the pod \"%s\" is of a node \"%s\", which is not there",
+					  p->pod.name, p->node);
+		if (s->nodes[at].end_ns != p->end_ns)
+			return error_fail(reason, -EINVAL,
+					  "the pod \"%s\" has another end than its node \"%s\"",
+					  p->pod.name, p->node);
 	}
 	return 0;
 }

@@ -162,20 +162,14 @@ static int read_node(struct bytes *b, struct usage_node *n, struct error *error)
 	code_head(b, &n->head);
 	code_latest(b, &n->node_usage);
 	if (b->bad || !n->counted.sequence || !times_can_be(n) || !head_can_be(&n->head) ||
-	    !latest_can_be(&n->node_usage)) {
-		error_set(error, "what it says of the machine cannot be");
-		return -EBADMSG;
-	}
-	if (node_windows_unpack(b, &windows)) {
-		error_set(error, "its windows cannot be");
-		return -EBADMSG;
-	}
+	    !latest_can_be(&n->node_usage))
+		return error_fail(error, -EBADMSG, "what it says of the machine cannot be");
+	if (node_windows_unpack(b, &windows))
+		return error_fail(error, -EBADMSG, "its windows cannot be");
 	node_windows_free(n->windows);
 	n->windows = windows;
-	if (b->left) {
-		error_set(error, "%zu bytes follow its end", b->left);
-		return -EBADMSG;
-	}
+	if (b->left)
+		return error_fail(error, -EBADMSG, "%zu bytes follow its end", b->left);
 	return 0;
 }
 
@@ -183,15 +177,12 @@ static int check_sum(const char *name, const uint8_t *data, size_t len, struct e
 {
 	uint8_t sum[USAGE_PACK_SUM_LEN];
 
-	if (len <= USAGE_PACK_SUM_LEN) {
-		error_set(error, "it has but %zu bytes", len);
-		return -EBADMSG;
-	}
+	if (len <= USAGE_PACK_SUM_LEN)
+		return error_fail(error, -EBADMSG, "it has but %zu bytes", len);
 	sum_up(name, data, len - USAGE_PACK_SUM_LEN, sum);
 	if (memcmp(sum, data + len - USAGE_PACK_SUM_LEN, USAGE_PACK_SUM_LEN) == 0)
 		return 0;
-	error_set(error, "its checksum is wrong");
-	return -EBADMSG;
+	return error_fail(error, -EBADMSG, "its checksum is wrong");
 }
 
 int usage_node_unpack(const char *name, const void *data, size_t len, struct usage_node **out,
@@ -202,18 +193,15 @@ int usage_node_unpack(const char *name, const void *data, size_t len, struct usa
 	uint8_t version = 0;
 	int rc;
 
-	if (!frame_node_name_valid(name, strlen(name))) {
-		error_set(error, "no node has such a name");
-		return -EBADMSG;
-	}
+	if (!frame_node_name_valid(name, strlen(name)))
+		return error_fail(error, -EBADMSG, "no node has such a name");
 	rc = check_sum(name, data, len, error);
 	if (rc)
 		return rc;
 	bytes_u8(&b, &version);
-	if (version != USAGE_PACK_VERSION) {
-		error_set(error, "it is of version %u, this is %u", version, USAGE_PACK_VERSION);
-		return -EPROTO;
-	}
+	if (version != USAGE_PACK_VERSION)
+		return error_fail(error, -EPROTO, "it is of version %u, this is %u", version,
+				  USAGE_PACK_VERSION);
 	n = usage_node_new(name, 0);
 	rc = read_node(&b, n, error);
 	if (rc) {

@@ -366,25 +366,20 @@ int verify_judge(const struct verify_plan *p, const cJSON *snapshot, struct veri
 	size_t first = 0;
 
 	if (!document_is(snapshot, "kind", "Snapshot") ||
-	    !cJSON_IsArray(document_at(snapshot, "list.items"))) {
-		error_set(error, "the snapshot has no list.items");
-		return -EINVAL;
-	}
-	if (strcmp(form, USAGE_FORM) != 0) {
-		error_set(error, "usage.apiVersion: must be " USAGE_FORM ", not \"%s\"", form);
-		return -EINVAL;
-	}
+	    !cJSON_IsArray(document_at(snapshot, "list.items")))
+		return error_fail(error, -EINVAL, "the snapshot has no list.items");
+	if (strcmp(form, USAGE_FORM) != 0)
+		return error_fail(error, -EINVAL,
+				  "usage.apiVersion: must be " USAGE_FORM ", not \"%s\"", form);
 	c.now = document_time(snapshot, "time");
-	if (isnan(c.now)) {
-		error_set(error, "the snapshot has no time in RFC 3339");
-		return -EINVAL;
-	}
+	if (isnan(c.now))
+		return error_fail(error, -EINVAL, "the snapshot has no time in RFC 3339");
 	open_case(&c, snapshot);
 	if (!c.w.node_count && !c.w.pod_count) {
 		close_case(&c);
-		error_set(error, "nothing is known of the cluster's nodes and pods: the snapshot "
-				 "has none");
-		return -ENODATA;
+		return error_fail(error, -ENODATA,
+				  "nothing is known of the cluster's nodes and pods: the snapshot "
+				  "has none");
 	}
 	check_nodes(&c);
 	check_moves(&c);

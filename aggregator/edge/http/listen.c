@@ -48,8 +48,7 @@ static int split_address(const char *address, struct address_parts *parts, struc
 	snprintf(parts->port, sizeof(parts->port), "%s", colon + 1);
 	return 0;
 bad:
-	error_set(error, "\"%s\" is not HOST:PORT, [IPV6]:PORT or :PORT", address);
-	return -EINVAL;
+	return error_fail(error, -EINVAL, "\"%s\" is not HOST:PORT, [IPV6]:PORT or :PORT", address);
 }
 
 static int resolve(const struct address_parts *parts, int family, struct addrinfo **found,
@@ -65,9 +64,8 @@ static int resolve(const struct address_parts *parts, int family, struct addrinf
 
 	if (!rc)
 		return 0;
-	error_set(error, "\"%s\" is not an address of this machine: %s", parts->host,
-		  gai_strerror(rc));
-	return -EINVAL;
+	return error_fail(error, -EINVAL, "\"%s\" is not an address of this machine: %s",
+			  parts->host, gai_strerror(rc));
 }
 
 static int open_socket(const struct addrinfo *at, int *out)

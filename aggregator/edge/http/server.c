@@ -75,21 +75,19 @@ static int check_exposure(const struct http_server *s, const struct http_config 
 
 	if (s->listener.loopback)
 		return 0;
-	if (tokens && !tls && !config->plain_tokens) {
-		error_set(error,
-			  "tokens would travel in clear to %s: give --tls-cert and --tls-key, or "
-			  "--allow-plain-tokens where something else encrypts",
-			  s->listener.address);
-		return -EINVAL;
-	}
-	if (!tokens && !certificates && !config->insecure_open) {
-		error_set(error,
-			  "everybody who can connect to %s could read everything and make "
-			  "reservations: give --token-file, --token-review or --tls-client-ca, or "
-			  "--insecure-open where that is wanted",
-			  s->listener.address);
-		return -EINVAL;
-	}
+	if (tokens && !tls && !config->plain_tokens)
+		return error_fail(
+			error, -EINVAL,
+			"tokens would travel in clear to %s: give --tls-cert and --tls-key, or "
+			"--allow-plain-tokens where something else encrypts",
+			s->listener.address);
+	if (!tokens && !certificates && !config->insecure_open)
+		return error_fail(
+			error, -EINVAL,
+			"everybody who can connect to %s could read everything and make "
+			"reservations: give --token-file, --token-review or --tls-client-ca, or "
+			"--insecure-open where that is wanted",
+			s->listener.address);
 	return 0;
 }
 

@@ -149,11 +149,9 @@ static int take_pair(struct tls_set *set, const struct tls_files *files, const s
 	int rc = gnutls_certificate_set_x509_key_mem(set->credentials, &certificate, &key,
 						     GNUTLS_X509_FMT_PEM);
 
-	if (rc < 0) {
-		error_set(error, "--tls-cert %s and --tls-key %s: %s", files->certificate,
-			  files->key, gnutls_strerror(rc));
-		return -EINVAL;
-	}
+	if (rc < 0)
+		return error_fail(error, -EINVAL, "--tls-cert %s and --tls-key %s: %s",
+				  files->certificate, files->key, gnutls_strerror(rc));
 	if (gnutls_certificate_get_crt_raw(set->credentials, 0, 0, &leaf) < 0 ||
 	    gnutls_x509_crt_init(&crt) < 0)
 		mem_exhausted();
@@ -179,8 +177,8 @@ static int take_authorities(gnutls_x509_trust_list_t *list,
 							      GNUTLS_X509_FMT_PEM);
 	if (count > 0)
 		return 0;
-	error_set(error, "%s: %s", from, count ? gnutls_strerror(count) : "no certificate in it");
-	return -EINVAL;
+	return error_fail(error, -EINVAL, "%s: %s", from,
+			  count ? gnutls_strerror(count) : "no certificate in it");
 }
 
 static int make_set(struct tls_set **out, const struct tls_files *files, const struct texts *x,

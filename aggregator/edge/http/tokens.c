@@ -90,17 +90,15 @@ struct token_list {
 static int take_name(const char *name, size_t len, size_t number, char out[TOKEN_NAME_LEN],
 		     struct error *error)
 {
-	if (len == 0 || len >= TOKEN_NAME_LEN) {
-		error_set(error, "line %zu: a name has 1 to %d characters", number,
-			  TOKEN_NAME_LEN - 1);
-		return -EINVAL;
-	}
+	if (len == 0 || len >= TOKEN_NAME_LEN)
+		return error_fail(error, -EINVAL, "line %zu: a name has 1 to %d characters", number,
+				  TOKEN_NAME_LEN - 1);
 	for (size_t i = 0; i < len; i++) {
 		if (name[i] >= ' ' && name[i] < 0x7f && name[i] != ',')
 			continue;
-		error_set(error, "line %zu: the name holds what is not printable, or a comma",
-			  number);
-		return -EINVAL;
+		return error_fail(error, -EINVAL,
+				  "line %zu: the name holds what is not printable, or a comma",
+				  number);
 	}
 	memcpy(out, name, len);
 	out[len] = '\0';
@@ -118,20 +116,18 @@ static int take_line(struct token_list *l, const uint8_t key[BEARER_KEY_LEN], co
 	bool acts = comma && len - token_len > 4 && memcmp(line + len - 4, ",act", 4) == 0, other;
 	int rc = 0;
 
-	if (!bearer_is_token(line, token_len)) {
-		error_set(error,
-			  "line %zu: a token is at most %d letters, digits and -._~+/, with = "
-			  "only at its end",
-			  number, BEARER_TOKEN_MAX);
-		return -EINVAL;
-	}
-	if (token_len < TOKEN_LEAST) {
-		error_set(error,
-			  "line %zu: the token is shorter than %d characters; make one with "
-			  "head -c 32 /dev/urandom | base64 -w0",
-			  number, TOKEN_LEAST);
-		return -EINVAL;
-	}
+	if (!bearer_is_token(line, token_len))
+		return error_fail(
+			error, -EINVAL,
+			"line %zu: a token is at most %d letters, digits and -._~+/, with = "
+			"only at its end",
+			number, BEARER_TOKEN_MAX);
+	if (token_len < TOKEN_LEAST)
+		return error_fail(
+			error, -EINVAL,
+			"line %zu: the token is shorter than %d characters; make one with "
+			"head -c 32 /dev/urandom | base64 -w0",
+			number, TOKEN_LEAST);
 	if (comma)
 		rc = take_name(comma + 1, len - token_len - (acts ? 5 : 1), number, name, error);
 	else
@@ -139,13 +135,12 @@ static int take_line(struct token_list *l, const uint8_t key[BEARER_KEY_LEN], co
 	if (rc)
 		return rc;
 	bearer_digest(key, line, token_len, digest);
-	if (l->count == TOKEN_LIST_MAX || token_list_find(l, digest, &other)) {
-		error_set(error,
-			  l->count == TOKEN_LIST_MAX ? "line %zu: only %d tokens are possible"
-						     : "line %zu: that token was there already",
-			  number, TOKEN_LIST_MAX);
-		return -EINVAL;
-	}
+	if (l->count == TOKEN_LIST_MAX || token_list_find(l, digest, &other))
+		return error_fail(error, -EINVAL,
+				  l->count == TOKEN_LIST_MAX
+					  ? "line %zu: only %d tokens are possible"
+					  : "line %zu: that token was there already",
+				  number, TOKEN_LIST_MAX);
 	memcpy(l->tokens[l->count].digest, digest, sizeof(digest));
 	memcpy(l->tokens[l->count].name, name, sizeof(name));
 	l->tokens[l->count].acts = acts;
@@ -171,10 +166,8 @@ int token_list_parse(struct token_list **list, const uint8_t key[BEARER_KEY_LEN]
 		if (line_len && line[0] != '#')
 			rc = take_line(l, key, line, line_len, number, error);
 	}
-	if (!rc && !l->count) {
-		error_set(error, "there is no token in it");
-		rc = -EINVAL;
-	}
+	if (!rc && !l->count)
+		rc = error_fail(error, -EINVAL, "there is no token in it");
 	if (rc)
 		token_list_free(l);
 	else

@@ -202,8 +202,8 @@ int authority_issue(struct authority_set *set, const char *service, const char *
 	pair_fini(&made);
 	if (rc >= 0)
 		return 0;
-	error_set(error, "ca.key does not sign for ca.crt: %s", gnutls_strerror(rc));
-	return -EINVAL;
+	return error_fail(error, -EINVAL, "ca.key does not sign for ca.crt: %s",
+			  gnutls_strerror(rc));
 }
 
 int authority_check(const struct authority_set *set, struct error *error)

@@ -113,9 +113,8 @@ static int check_readable(const char *path, const char *what, struct error *erro
 {
 	if (access(path, R_OK) == 0)
 		return 0;
-	error_set(error, "in-cluster: no %s of the service account at %s: %s", what, path,
-		  strerror(errno));
-	return -EINVAL;
+	return error_fail(error, -EINVAL, "in-cluster: no %s of the service account at %s: %s",
+			  what, path, strerror(errno));
 }
 
 /* A pod without the file does not know its namespace. */
@@ -148,10 +147,8 @@ static int set_server(struct kube_config *c, const char *host, const char *port,
 	} else {
 		error_set(error, "not a host name or an address");
 	}
-	if (rc == 0 && url.path[0]) {
-		error_set(error, "has more than host and port");
-		rc = -EINVAL;
-	}
+	if (rc == 0 && url.path[0])
+		rc = error_fail(error, -EINVAL, "has more than host and port");
 	if (rc)
 		error_prefix(error, "in-cluster: KUBERNETES_SERVICE_HOST and _PORT");
 	kube_url_fini(&url);
@@ -166,10 +163,9 @@ int kube_config_in_cluster(struct kube_config *c, const char *dir, struct error 
 	struct kube_config found = {0};
 	int rc;
 
-	if (!host || !host[0] || !port || !port[0]) {
-		error_set(error, "not in a pod: KUBERNETES_SERVICE_HOST and _PORT are not set");
-		return -ENOENT;
-	}
+	if (!host || !host[0] || !port || !port[0])
+		return error_fail(error, -ENOENT,
+				  "not in a pod: KUBERNETES_SERVICE_HOST and _PORT are not set");
 	dir = dir ? dir : POD_FOLDER;
 	found.source = mem_strdup("in-cluster");
 	found.token_file = mem_printf("%s/token", dir);
@@ -194,10 +190,8 @@ int kube_config_find(struct kube_config *c, const char *kubeconfig, const char *
 	int rc = kubeconfig ? kube_config_read(c, kubeconfig, context, error)
 			    : kube_config_in_cluster(c, NULL, error);
 
-	if (rc == -ENOENT && !kubeconfig) {
-		error_set(error, "this is no pod: give --kubeconfig");
-		return -ENOENT;
-	}
+	if (rc == -ENOENT && !kubeconfig)
+		return error_fail(error, -ENOENT, "this is no pod: give --kubeconfig");
 	return rc ? -EINVAL : 0;
 }
 
@@ -253,23 +247,17 @@ static int take(struct kube_url *u, CURLU *url, struct error *error)
 {
 	struct in_addr address;
 
-	if (!is_scheme(url, "https") && !is_scheme(url, "http")) {
-		error_set(error, "only https and http are possible");
-		return -EINVAL;
-	}
+	if (!is_scheme(url, "https") && !is_scheme(url, "http"))
+		return error_fail(error, -EINVAL, "only https and http are possible");
 	if (has(url, CURLUPART_USER) || has(url, CURLUPART_PASSWORD) || has(url, CURLUPART_QUERY) ||
-	    has(url, CURLUPART_FRAGMENT)) {
-		error_set(error, "has more than host, port and path");
-		return -EINVAL;
-	}
+	    has(url, CURLUPART_FRAGMENT))
+		return error_fail(error, -EINVAL, "has more than host, port and path");
 	u->tls = is_scheme(url, "https");
 	u->host = part(url, CURLUPART_HOST);
 	u->port = part(url, CURLUPART_PORT);
 	u->path = part(url, CURLUPART_PATH);
-	if (!u->host || !u->port || !u->path || has(url, CURLUPART_ZONEID)) {
-		error_set(error, "has no host that can be used");
-		return -EINVAL;
-	}
+	if (!u->host || !u->port || !u->path || has(url, CURLUPART_ZONEID))
+		return error_fail(error, -EINVAL, "has no host that can be used");
 	for (size_t len = strlen(u->path); len && u->path[len - 1] == '/'; len--)
 		u->path[len - 1] = '\0';
 	u->loopback = strcasecmp(u->host, "localhost") == 0 || strcmp(u->host, "[::1]") == 0 ||
@@ -331,6 +319,5 @@ int kube_url_check_proxy(const char *text, struct error *error)
 	curl_url_cleanup(url);
 	if (known)
 		return 0;
-	error_set(error, "only http, https and socks5 are possible");
-	return -EINVAL;
+	return error_fail(error, -EINVAL, "only http, https and socks5 are possible");
 }

@@ -49,19 +49,16 @@ int token_take(const char *text, size_t len, char **token, struct error *error)
 		len--;
 	for (; len && is_blank(*text); text++)
 		len--;
-	if (len == 0) {
-		error_set(error, "the token is empty");
-		return -EINVAL;
-	}
-	if (len > TOKEN_MAX) {
-		error_set(error, "the token is longer than %d KiB", TOKEN_MAX / 1024);
-		return -EINVAL;
-	}
+	if (len == 0)
+		return error_fail(error, -EINVAL, "the token is empty");
+	if (len > TOKEN_MAX)
+		return error_fail(error, -EINVAL, "the token is longer than %d KiB",
+				  TOKEN_MAX / 1024);
 	for (size_t i = 0; i < len; i++) {
 		if (text[i] > ' ' && text[i] < 0x7f)
 			continue;
-		error_set(error, "byte %zu of the token is no printable ASCII", i + 1);
-		return -EINVAL;
+		return error_fail(error, -EINVAL, "byte %zu of the token is no printable ASCII",
+				  i + 1);
 	}
 	*token = mem_strndup(text, len);
 	return 0;

@@ -36,12 +36,6 @@
 
 /* --- answer ----------------------------------------------------------------------------------- */
 
-static int refuse(struct error *reason, const char *text)
-{
-	error_set(reason, "%s", text);
-	return -EINVAL;
-}
-
 static char *text_of(const cJSON *object, const char *key)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
@@ -55,10 +49,12 @@ static int take_pair(struct exec_credential *cred, const char *certificate, cons
 	if (!certificate && !key)
 		return 0;
 	if (!certificate || !key)
-		return refuse(reason, certificate ? "clientCertificateData without clientKeyData"
-						  : "clientKeyData without clientCertificateData");
+		return error_fail(reason, -EINVAL, "%s",
+				  certificate ? "clientCertificateData without clientKeyData"
+					      : "clientKeyData without clientCertificateData");
 	if (!strstr(certificate, "-----BEGIN ") || !strstr(key, "-----BEGIN "))
-		return refuse(reason, "clientCertificateData or clientKeyData is not PEM");
+		return error_fail(reason, -EINVAL,
+				  "clientCertificateData or clientKeyData is not PEM");
 	cred->certificate = mem_strdup(certificate);
 	cred->key = mem_strdup(key);
 	return 0;
@@ -76,11 +72,11 @@ static int take_status(struct exec_credential *cred, const cJSON *status, struct
 	if (rc)
 		return rc;
 	if (!cred->token && !cred->certificate)
-		return refuse(reason, "neither a token nor a certificate");
+		return error_fail(reason, -EINVAL, "neither a token nor a certificate");
 	if (!time || cJSON_IsNull(time))
 		return 0;
 	if (!cJSON_IsString(time) || timefmt_parse(time->valuestring, &cred->expires_ns, NULL))
-		return refuse(reason, "expirationTimestamp is not a time");
+		return error_fail(reason, -EINVAL, "expirationTimestamp is not a time");
 	cred->expires = true;
 	return 0;
 }
@@ -92,13 +88,11 @@ static int take_object(struct exec_credential *cred, const char *api_version, co
 	const char *kind = text_of(doc, "kind"), *version = text_of(doc, "apiVersion");
 
 	if (!kind || strcmp(kind, "ExecCredential") != 0)
-		return refuse(reason, "not an ExecCredential");
-	if (!version || strcmp(version, api_version) != 0) {
-		error_set(reason, "another apiVersion than %s", api_version);
-		return -EINVAL;
-	}
+		return error_fail(reason, -EINVAL, "not an ExecCredential");
+	if (!version || strcmp(version, api_version) != 0)
+		return error_fail(reason, -EINVAL, "another apiVersion than %s", api_version);
 	if (!cJSON_IsObject(status))
-		return refuse(reason, "no status");
+		return error_fail(reason, -EINVAL, "no status");
 	return take_status(cred, status, reason);
 }
 
@@ -122,7 +116,7 @@ int exec_credential_parse(struct exec_credential *cred, const char *api_version,
 	if (!cJSON_IsObject(doc)) {
 		wipe(doc);
 		cJSON_Delete(doc);
-		return refuse(reason, "not a JSON object");
+		return error_fail(reason, -EINVAL, "not a JSON object");
 	}
 	rc = take_object(&parsed, api_version, doc, reason);
 	wipe(doc);
@@ -369,16 +363,12 @@ static const char *last_words(struct stream *err, char out[SHOWN_LEN])
 /* The verdict without the quote. */
 static int judge_end(const struct child *c, int64_t limit_ns, struct error *reason)
 {
-	if (c->out.overflown) {
-		error_set(reason, "printed more than %d KiB and was killed",
-			  EXEC_OUTPUT_MAX / 1024);
-		return -EIO;
-	}
-	if (!c->ended) {
-		error_set(reason, "did not end within %.3gs and was killed",
-			  (double)limit_ns / NS_PER_SEC);
-		return -ETIMEDOUT;
-	}
+	if (c->out.overflown)
+		return error_fail(reason, -EIO, "printed more than %d KiB and was killed",
+				  EXEC_OUTPUT_MAX / 1024);
+	if (!c->ended)
+		return error_fail(reason, -ETIMEDOUT, "did not end within %.3gs and was killed",
+				  (double)limit_ns / NS_PER_SEC);
 	if (WIFSIGNALED(c->status))
 		error_set(reason, "was ended by signal %d", WTERMSIG(c->status));
 	else if (WEXITSTATUS(c->status))

@@ -450,10 +450,8 @@ static int take_files(struct kube_config *c, struct reader *r, const char *conte
 		kube_config_fini(r->config);
 		return -EINVAL;
 	}
-	if (!context) {
-		error_set(error, "%s: there is no current-context", r->yaml.name);
-		return -ENODATA;
-	}
+	if (!context)
+		return error_fail(error, -ENODATA, "%s: there is no current-context", r->yaml.name);
 	r->config->source = mem_strdup(in->yaml.name);
 	*c = *r->config;
 	return 0;
@@ -481,8 +479,8 @@ int kubeconfig_parse(struct kube_config *c, const struct kubeconfig_file *files,
 			break;
 		root = yaml_doc_root(&r[loaded++].yaml);
 		if (root && root->type != YAML_MAPPING_NODE) {
-			error_set(error, "%s: not a kubeconfig: no mapping", files[i].name);
-			rc = -EINVAL;
+			rc = error_fail(error, -EINVAL, "%s: not a kubeconfig: no mapping",
+					files[i].name);
 		} else if (!root) {
 			yaml_doc_fini(&r[--loaded].yaml);
 		}
@@ -492,8 +490,7 @@ int kubeconfig_parse(struct kube_config *c, const struct kubeconfig_file *files,
 	if (!rc && loaded) {
 		rc = take_files(c, r, context, error);
 	} else if (!rc) {
-		error_set(error, "%s: is empty", files[0].name);
-		rc = -ENODATA;
+		rc = error_fail(error, -ENODATA, "%s: is empty", files[0].name);
 	}
 	while (loaded)
 		yaml_doc_fini(&r[--loaded].yaml);
@@ -530,8 +527,8 @@ static int read_files(struct kube_config *c, const char *paths, const char *divi
 	for (char *path = strtok_r(list, dividers, &rest); path && (!rc || rc == -ENOENT);
 	     path = strtok_r(NULL, dividers, &rest)) {
 		if (count == KUBECONFIG_FILES_MAX) {
-			error_set(error, "more than %d kubeconfig files", KUBECONFIG_FILES_MAX);
-			rc = -EINVAL;
+			rc = error_fail(error, -EINVAL, "more than %d kubeconfig files",
+					KUBECONFIG_FILES_MAX);
 			break;
 		}
 		rc = secret_read(&secrets[count], path, KUBE_FILE_MAX, false, error);

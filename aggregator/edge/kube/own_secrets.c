@@ -286,16 +286,14 @@ static int check_keys(const cJSON *data, struct key *last, struct error *error)
 			memcpy(last->secret, key, KEY_LEN);
 		}
 		kube_bytes_wipe(key, len);
-		if (!good) {
-			error_set(error, "%s is no key, which is %d random bytes", member->string,
-				  KEY_LEN);
-			return -EINVAL;
-		}
+		if (!good)
+			return error_fail(error, -EINVAL, "%s is no key, which is %d random bytes",
+					  member->string, KEY_LEN);
 	}
 	if (count >= 1 && count <= KEYRING_MAX)
 		return 0;
-	error_set(error, "it has %d keys; 1 to %d are possible", count, KEYRING_MAX);
-	return -EINVAL;
+	return error_fail(error, -EINVAL, "it has %d keys; 1 to %d are possible", count,
+			  KEYRING_MAX);
 }
 
 /* Makes the folder, or takes an empty one. */

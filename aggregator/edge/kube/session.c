@@ -66,8 +66,8 @@ static int check_clear_text(const struct kube_session *s, struct error *error)
 		return 0;
 	if (s->url.loopback && !c->proxy_url)
 		return 0;
-	error_set(error, "server: %s is not https, and a token would travel in clear", c->server);
-	return -EINVAL;
+	return error_fail(error, -EINVAL,
+			  "server: %s is not https, and a token would travel in clear", c->server);
 }
 
 static int set_address(struct kube_session *s, struct error *error)
@@ -77,10 +77,8 @@ static int set_address(struct kube_session *s, struct error *error)
 
 	name = s->config.tls_server_name && u->tls ? kube_url_host(s->config.tls_server_name)
 						   : mem_strdup(u->host);
-	if (!name) {
-		error_set(error, "tls-server-name: not a host name");
-		return -EINVAL;
-	}
+	if (!name)
+		return error_fail(error, -EINVAL, "tls-server-name: not a host name");
 	s->base = mem_printf("%s://%s:%s%s", u->tls ? "https" : "http", name, u->port, u->path);
 	/* managedFields are up to 60 % of a pod; API servers that do not know KEP-5958 send them. */
 	s->headers =

@@ -77,10 +77,8 @@ static int read_certificates(struct session_credential *c, struct error *error)
 		rc = load_pem(config->client_key_file,
 			      exec->key ? exec->key : config->client_key_data, "client key", &key,
 			      error);
-	if (rc == 0 && !certificate != !key) {
-		error_set(error, "client certificate and key: one is missing");
-		rc = -EINVAL;
-	}
+	if (rc == 0 && !certificate != !key)
+		rc = error_fail(error, -EINVAL, "client certificate and key: one is missing");
 	if (rc == 0)
 		rc = session_tls_put(&c->tls, ca, certificate, key, error);
 	kube_text_wipe(ca);
@@ -221,11 +219,9 @@ static int take_credential(struct session_credential *c, struct exec_credential 
 	int64_t life_ns = got->expires ? got->expires_ns - clock_wall_ns() : INT64_MAX;
 	int rc;
 
-	if (life_ns <= 0) {
-		error_set(error, "its credential ended %lld s ago",
-			  (long long)(-life_ns / NS_PER_SEC));
-		return -EINVAL;
-	}
+	if (life_ns <= 0)
+		return error_fail(error, -EINVAL, "its credential ended %lld s ago",
+				  (long long)(-life_ns / NS_PER_SEC));
 	e->credential = *got;
 	rc = read_certificates(c, error);
 	if (rc) {

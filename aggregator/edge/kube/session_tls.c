@@ -87,9 +87,8 @@ static int check_ca(gnutls_certificate_credentials_t x, const char *ca, struct e
 
 	if (count > 0)
 		return 0;
-	error_set(error, "certificate authority: %s",
-		  count ? gnutls_strerror(count) : "no certificate in it");
-	return -EINVAL;
+	return error_fail(error, -EINVAL, "certificate authority: %s",
+			  count ? gnutls_strerror(count) : "no certificate in it");
 }
 
 static int check_pair(gnutls_certificate_credentials_t x, const char *certificate, const char *key,
@@ -100,8 +99,7 @@ static int check_pair(gnutls_certificate_credentials_t x, const char *certificat
 
 	if (rc >= 0)
 		return 0;
-	error_set(error, "client certificate and key: %s", gnutls_strerror(rc));
-	return -EINVAL;
+	return error_fail(error, -EINVAL, "client certificate and key: %s", gnutls_strerror(rc));
 }
 
 static int check(const char *ca, const char *certificate, const char *key, struct error *error)

@@ -339,8 +339,7 @@ static int fail(struct splitter *s, uint64_t at, const char *wrong, struct error
 {
 	s->state = BROKEN;
 	s->in_value = false;
-	error_set(error, "byte %" PRIu64 " of the list: %s", at + 1, wrong);
-	return -EBADMSG;
+	return error_fail(error, -EBADMSG, "byte %" PRIu64 " of the list: %s", at + 1, wrong);
 }
 
 static int feed_list(struct splitter *s, const char *data, size_t len, struct error *error)

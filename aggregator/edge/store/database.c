@@ -140,10 +140,8 @@ static int connect_file(struct database *d, struct error *reason)
 	if (rc)
 		return rc;
 	code = sqlite3_open_v2(d->path, &d->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-	if (!d->db) {
-		error_set(reason, "%s: no memory", d->path);
-		return -ENOMEM;
-	}
+	if (!d->db)
+		return error_fail(reason, -ENOMEM, "%s: no memory", d->path);
 	if (code != SQLITE_OK)
 		return fail(d, code, reason);
 	/* The schema of a file must not run code in SQLite. */
@@ -154,10 +152,8 @@ static int connect_file(struct database *d, struct error *reason)
 	sqlite3_limit(d->db, SQLITE_LIMIT_LENGTH, MEMO_BYTES_MAX);
 	sqlite3_busy_timeout(d->db, d->config->busy_ms);
 	/* SQLite falls back to reading. */
-	if (sqlite3_db_readonly(d->db, "main") == 1) {
-		error_set(reason, "%s: can be read only", d->path);
-		return -EROFS;
-	}
+	if (sqlite3_db_readonly(d->db, "main") == 1)
+		return error_fail(reason, -EROFS, "%s: can be read only", d->path);
 	return run(d, "PRAGMA locking_mode=EXCLUSIVE", reason);
 }
 
@@ -170,15 +166,13 @@ static int check_version(struct database *d, int64_t *version, struct error *rea
 		rc = ask(d, "SELECT count(*) FROM sqlite_schema", &tables, NULL, reason);
 	if (rc)
 		return rc;
-	if (tables) {
-		error_set(reason, "is a database of something else");
-		return -EBADMSG;
-	}
+	if (tables)
+		return error_fail(reason, -EBADMSG, "is a database of something else");
 	if (*version >= 0 && *version <= SCHEMA_VERSION)
 		return 0;
-	error_set(reason, "is of version %lld, newer than this program, which knows %d",
-		  (long long)*version, SCHEMA_VERSION);
-	return -EBADMSG;
+	return error_fail(reason, -EBADMSG,
+			  "is of version %lld, newer than this program, which knows %d",
+			  (long long)*version, SCHEMA_VERSION);
 }
 
 static int use_log(struct database *d, struct error *reason)
@@ -186,10 +180,9 @@ static int use_log(struct database *d, struct error *reason)
 	char *mode = NULL;
 	int rc = ask(d, "PRAGMA journal_mode=WAL", NULL, &mode, reason);
 
-	if (!rc && (!mode || strcmp(mode, "wal") != 0)) {
-		error_set(reason, "%s: a write-ahead log is not possible here", d->path);
-		rc = -EIO;
-	}
+	if (!rc && (!mode || strcmp(mode, "wal") != 0))
+		rc = error_fail(reason, -EIO, "%s: a write-ahead log is not possible here",
+				d->path);
 	free(mode);
 	return rc ? rc : run(d, "PRAGMA synchronous=NORMAL", reason);
 }
@@ -211,11 +204,10 @@ static int check_content(struct database *d, struct error *reason)
 	int rc = ask(d, "PRAGMA quick_check(1)", NULL, &verdict, reason);
 
 	if (!rc && verdict && is_unread(verdict)) {
-		error_set(reason, "%s: cannot be read (%s)", d->path, verdict);
-		rc = -EIO;
+		rc = error_fail(reason, -EIO, "%s: cannot be read (%s)", d->path, verdict);
 	} else if (!rc && (!verdict || strcmp(verdict, "ok") != 0)) {
-		error_set(reason, "is damaged (%s)", verdict ? verdict : "it cannot be checked");
-		rc = -EBADMSG;
+		rc = error_fail(reason, -EBADMSG, "is damaged (%s)",
+				verdict ? verdict : "it cannot be checked");
 	}
 	free(verdict);
 	return rc;
@@ -289,10 +281,8 @@ static int take_row(struct database *d, sqlite3_stmt *row, database_taker *take,
 		state = ""; /* SQLite's empty blob */
 	if ((!name || !state) && sqlite3_errcode(d->db) == SQLITE_NOMEM)
 		return fail(d, SQLITE_NOMEM, reason);
-	if (!name || !state) {
-		error_set(reason, "is damaged (a row without name or state)");
-		return -EBADMSG;
-	}
+	if (!name || !state)
+		return error_fail(reason, -EBADMSG, "is damaged (a row without name or state)");
 	rc = take(d->config->ctx, name, state, (size_t)sqlite3_column_bytes(row, 1), reason);
 	if (!rc)
 		return 0;
@@ -342,10 +332,9 @@ static int take_decision(struct database *d, sqlite3_stmt *row, struct error *re
 	if ((!text[0] || !text[1] || !text[2] || !text[3]) &&
 	    sqlite3_errcode(d->db) == SQLITE_NOMEM)
 		return fail(d, SQLITE_NOMEM, reason);
-	if (number < 1 || number > NUMBER_MAX || !text[0] || !text[1] || !text[2] || !text[3]) {
-		error_set(reason, "is damaged (decision %lld)", (long long)number);
-		return -EBADMSG;
-	}
+	if (number < 1 || number > NUMBER_MAX || !text[0] || !text[1] || !text[2] || !text[3])
+		return error_fail(reason, -EBADMSG, "is damaged (decision %lld)",
+				  (long long)number);
 	d->config->take_decision(d->config->ctx, (uint64_t)number,
 				 &(struct drain_row){.time_ns = sqlite3_column_int64(row, 1),
 						     text[0],
@@ -464,10 +453,9 @@ static int begin(struct database *d, struct error *reason)
 	if (d->in_save)
 		return 0;
 	sqlite3_file_control(d->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
-	if (moved) {
-		error_set(reason, "%s: was moved or removed while it was in use", d->path);
-		return -ESTALE;
-	}
+	if (moved)
+		return error_fail(reason, -ESTALE, "%s: was moved or removed while it was in use",
+				  d->path);
 	rc = run(d, "BEGIN IMMEDIATE", reason);
 	d->in_save = !rc;
 	return rc;

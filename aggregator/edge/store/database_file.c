@@ -34,8 +34,7 @@ static int fail(struct error *error, const char *path, const char *what)
 {
 	int rc = -errno;
 
-	error_set(error, "%s: %s: %s", path, what, strerror(-rc));
-	return rc;
+	return error_fail(error, rc, "%s: %s: %s", path, what, strerror(-rc));
 }
 
 static int make_file(const char *path, struct error *error)
@@ -56,10 +55,8 @@ int database_file_make(const char *dir, const char *path, struct error *error)
 		return fail(error, dir, "cannot be made");
 	if (stat(dir, &st))
 		return fail(error, dir, "cannot be looked at");
-	if (!S_ISDIR(st.st_mode)) {
-		error_set(error, "%s: is no directory", dir);
-		return -ENOTDIR;
-	}
+	if (!S_ISDIR(st.st_mode))
+		return error_fail(error, -ENOTDIR, "%s: is no directory", dir);
 	if (access(dir, W_OK | X_OK))
 		return fail(error, dir, "cannot be written");
 	if (lstat(path, &st))
@@ -116,13 +113,12 @@ int database_file_set_aside(const char *dir, const char *path, const char *why, 
 	char *to;
 	int rc;
 
-	if (count >= DATABASE_ASIDE_MAX) {
-		error_set(error,
-			  "%s %s, and %zu were set aside already: see what damages them, and "
-			  "remove them",
-			  path, why, count);
-		return -EMFILE;
-	}
+	if (count >= DATABASE_ASIDE_MAX)
+		return error_fail(
+			error, -EMFILE,
+			"%s %s, and %zu were set aside already: see what damages them, and "
+			"remove them",
+			path, why, count);
 	to = aside_path(dir, now_ns);
 	rc = 0;
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]) && !rc; i++) {

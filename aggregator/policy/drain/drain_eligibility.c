@@ -233,19 +233,16 @@ static int share_of(const struct drain_options *o, const struct kube_node *node,
 {
 	struct sums s = {0};
 
-	if (!resources_find(&node->allocatable, name, &s.allocatable) || s.allocatable == 0) {
-		error_set(error, "the node has no allocatable %s", name);
-		return -EINVAL;
-	}
+	if (!resources_find(&node->allocatable, name, &s.allocatable) || s.allocatable == 0)
+		return error_fail(error, -EINVAL, "the node has no allocatable %s", name);
 	for (size_t i = 0; i < count; i++)
 		add_pod(o, pods[i], name, now_ns, &s);
-	if (o->variant == DRAIN_CORRECTED && s.left_out >= s.allocatable) {
-		error_set(error,
-			  "DaemonSets and mirror pods request all of its allocatable %s (%" PRId64
-			  " of %" PRId64 ")",
-			  name, s.left_out, s.allocatable);
-		return -EINVAL;
-	}
+	if (o->variant == DRAIN_CORRECTED && s.left_out >= s.allocatable)
+		return error_fail(
+			error, -EINVAL,
+			"DaemonSets and mirror pods request all of its allocatable %s (%" PRId64
+			" of %" PRId64 ")",
+			name, s.left_out, s.allocatable);
 	*out = (double)s.requested / (double)(s.allocatable - s.left_out);
 	return 0;
 }
@@ -268,10 +265,8 @@ static int share_of_devices(const struct drain_devices *d, struct drain_utilizat
 {
 	double fullest = -1;
 
-	if (d->incomplete) {
-		error_set(error, "a pool of its devices is not published in full");
-		return -EINVAL;
-	}
+	if (d->incomplete)
+		return error_fail(error, -EINVAL, "a pool of its devices is not published in full");
 	for (size_t i = 0; i < d->count; i++) {
 		const struct drain_device_pool *p = &d->pools[i];
 		double share = p->devices > 0 ? (double)p->allocated / (double)p->devices : 0;

@@ -13,16 +13,14 @@ int drain_groups_check(const struct drain_group_rule *rules, size_t count, struc
 	for (size_t i = 0; i < count; i++) {
 		const struct drain_group_rule *r = &rules[i];
 
-		if (r->min < 0 || (r->max >= 0 && r->min > r->max)) {
-			error_set(error, "group \"%s\": min %" PRId64 " must be 0 to max", r->name,
-				  r->min);
-			return -EINVAL;
-		}
+		if (r->min < 0 || (r->max >= 0 && r->min > r->max))
+			return error_fail(error, -EINVAL,
+					  "group \"%s\": min %" PRId64 " must be 0 to max", r->name,
+					  r->min);
 		for (size_t j = 0; j < i; j++) {
-			if (strcmp(rules[j].name, r->name) == 0) {
-				error_set(error, "group \"%s\" is there twice", r->name);
-				return -EINVAL;
-			}
+			if (strcmp(rules[j].name, r->name) == 0)
+				return error_fail(error, -EINVAL, "group \"%s\" is there twice",
+						  r->name);
 		}
 	}
 	return 0;
@@ -139,17 +137,15 @@ enum drain_reason drain_groups_accept(struct drain_groups *g, uint32_t group,
 	struct drain_group *of;
 	int64_t remain;
 
-	if (group == DRAIN_NO_GROUP) {
-		error_set(why, "it is in no group");
-		return DRAIN_NOT_AUTOSCALED;
-	}
+	if (group == DRAIN_NO_GROUP)
+		return error_fail(why, DRAIN_NOT_AUTOSCALED, "it is in no group");
 	of = &g->of[group];
 	remain = of->size - of->in_deletion - of->leaving;
-	if (remain <= of->min) {
-		error_set(why, "group \"%s\" must keep %" PRId64 " %s, and has %" PRId64 " left",
-			  of->name, of->min, drain_plural(of->min, "node", "nodes"), remain);
-		return DRAIN_GROUP_MIN_SIZE;
-	}
+	if (remain <= of->min)
+		return error_fail(why, DRAIN_GROUP_MIN_SIZE,
+				  "group \"%s\" must keep %" PRId64 " %s, and has %" PRId64 " left",
+				  of->name, of->min, drain_plural(of->min, "node", "nodes"),
+				  remain);
 	if (!fits(g->left.nodes, node->nodes, "node", why) ||
 	    !fits(g->left.cpu_milli, node->cpu_milli, "millicores", why) ||
 	    !fits(g->left.mem_bytes, node->mem_bytes, "bytes of memory", why))

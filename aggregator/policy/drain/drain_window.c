@@ -19,16 +19,12 @@ int drain_window_active(const struct drain_window *w, enum drain_variant variant
 		*active = true;
 		return 0;
 	}
-	if (!w->schedule) {
-		error_set(error, "a duration needs a schedule");
-		return -EINVAL;
-	}
+	if (!w->schedule)
+		return error_fail(error, -EINVAL, "a duration needs a schedule");
 	if (drain_cron_parse(w->schedule, &cron, error))
 		return -EINVAL;
-	if (w->duration_sec < 0 && variant == DRAIN_CORRECTED) {
-		error_set(error, "a schedule needs a duration");
-		return -EINVAL;
-	}
+	if (w->duration_sec < 0 && variant == DRAIN_CORRECTED)
+		return error_fail(error, -EINVAL, "a schedule needs a duration");
 	*active = w->duration_sec > 0 && drain_cron_hit(&cron, now_sec, w->duration_sec);
 	return 0;
 }
@@ -54,11 +50,10 @@ static int count_nodes(const struct drain_window *w, enum drain_variant variant,
 	int64_t value;
 
 	if (read_nodes(w->nodes, &value, &percent) ||
-	    (percent && value > 100 && variant == DRAIN_CORRECTED)) {
-		error_set(error, "\"%.40s\" must be a number of nodes, or 0%% to 100%%",
-			  w->nodes ? w->nodes : "");
-		return -EINVAL;
-	}
+	    (percent && value > 100 && variant == DRAIN_CORRECTED))
+		return error_fail(error, -EINVAL,
+				  "\"%.40s\" must be a number of nodes, or 0%% to 100%%",
+				  w->nodes ? w->nodes : "");
 	if (percent && __builtin_mul_overflow(value, nodes, &value))
 		value = INT64_MAX - 100;
 	if (percent)
@@ -249,22 +244,19 @@ int drain_cron_parse(const char *text, struct drain_cron *out, struct error *err
 	bool any[FIELDS];
 	char copy[TEXT_MAX], *words[FIELDS];
 
-	if (strlen(text) >= sizeof(copy)) {
-		error_set(error, "a schedule of more than %d letters", TEXT_MAX - 1);
-		return -EINVAL;
-	}
+	if (strlen(text) >= sizeof(copy))
+		return error_fail(error, -EINVAL, "a schedule of more than %d letters",
+				  TEXT_MAX - 1);
 	strncpy(copy, expand(text), sizeof(copy) - 1);
 	copy[sizeof(copy) - 1] = '\0';
-	if (split(copy, words) != FIELDS) {
-		error_set(error, "\"%.60s\" must be five fields, or a word like @daily", text);
-		return -EINVAL;
-	}
+	if (split(copy, words) != FIELDS)
+		return error_fail(error, -EINVAL,
+				  "\"%.60s\" must be five fields, or a word like @daily", text);
 	for (size_t i = 0; i < FIELDS; i++) {
-		if (!read_field(words[i], &fields[i], &bits[i], &any[i])) {
-			error_set(error, "\"%.60s\": \"%.40s\" is no %s (%u to %u)", text, words[i],
-				  fields[i].what, fields[i].min, fields[i].max);
-			return -EINVAL;
-		}
+		if (!read_field(words[i], &fields[i], &bits[i], &any[i]))
+			return error_fail(error, -EINVAL,
+					  "\"%.60s\": \"%.40s\" is no %s (%u to %u)", text,
+					  words[i], fields[i].what, fields[i].min, fields[i].max);
 	}
 	*out = (struct drain_cron){
 		.minutes = bits[MINUTE],

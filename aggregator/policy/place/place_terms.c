@@ -35,8 +35,7 @@ static bool read_number(const char *text, int64_t *out)
 
 static int bad(struct error *error, const char *what)
 {
-	error_set(error, "%s", what);
-	return -EINVAL;
+	return error_fail(error, -EINVAL, "%s", what);
 }
 
 static int read_values(const cJSON *list, struct place_requirement *r, struct error *error)
@@ -115,8 +114,7 @@ static int read_operator(const cJSON *json, struct place_requirement *r, struct 
 			return 0;
 		}
 	}
-	error_set(error, "operator: \"%.60s\" is not known", name ? name : "");
-	return -EINVAL;
+	return error_fail(error, -EINVAL, "operator: \"%.60s\" is not known", name ? name : "");
 }
 
 static int check_members(const cJSON *json, const char *const *known, struct error *error)
@@ -124,10 +122,8 @@ static int check_members(const cJSON *json, const char *const *known, struct err
 	if (!cJSON_IsObject(json))
 		return bad(error, "must be an object");
 	for (const cJSON *m = json->child; m; m = m->next) {
-		if (!array_has_text(known, m->string)) {
-			error_set(error, "%.60s: is not known", m->string);
-			return -EINVAL;
-		}
+		if (!array_has_text(known, m->string))
+			return error_fail(error, -EINVAL, "%.60s: is not known", m->string);
 	}
 	return 0;
 }
@@ -142,10 +138,9 @@ static int read_requirement(const cJSON *json, bool topology, struct place_requi
 		return -EINVAL;
 	if (!key || !*key)
 		return bad(error, "key: must be a string");
-	if (r->field && strcmp(key, "metadata.name") != 0) {
-		error_set(error, "key: \"%.60s\" is not known in matchFields", key);
-		return -EINVAL;
-	}
+	if (r->field && strcmp(key, "metadata.name") != 0)
+		return error_fail(error, -EINVAL, "key: \"%.60s\" is not known in matchFields",
+				  key);
 	r->key = mem_strdup(key);
 	if (!topology && read_operator(json, r, error))
 		return -EINVAL;
@@ -164,10 +159,8 @@ static int read_list(const cJSON *term, const char *member, struct place_one_ter
 	bool topology = strcmp(member, "matchLabelExpressions") == 0;
 	size_t at = 0;
 
-	if (list && !cJSON_IsArray(list)) {
-		error_set(error, "%s: must be a list", member);
-		return -EINVAL;
-	}
+	if (list && !cJSON_IsArray(list))
+		return error_fail(error, -EINVAL, "%s: must be a list", member);
 	out->of = mem_realloc(out->of, (out->count + (size_t)cJSON_GetArraySize(list) + 1) *
 					       sizeof(*out->of));
 	for (const cJSON *json = list ? list->child : NULL; json; json = json->next, at++) {

@@ -82,9 +82,8 @@ int score_args_check(struct score_args *args, enum score_plugin_id plugin,
 		if ((value > 0 && value <= n->most) || (value == 0 && n->zero))
 			continue;
 		*field = n->name;
-		error_set(error, "%g is not allowed: %s 0 and at most %g", value,
-			  n->zero ? "at least" : "above", n->most);
-		return -EINVAL;
+		return error_fail(error, -EINVAL, "%g is not allowed: %s 0 and at most %g", value,
+				  n->zero ? "at least" : "above", n->most);
 	}
 	return 0;
 }

@@ -461,6 +461,5 @@ int slack_step(struct slack_state *s, struct place *p, struct view *v, int64_t n
 	if (!out->classes)
 		free(r.reports);
 	slack_result_fini(out);
-	error_set(error, "the step was ended before it was done");
-	return -EINTR;
+	return error_fail(error, -EINTR, "the step was ended before it was done");
 }

@@ -61,9 +61,9 @@ int slack_rate_check(int64_t rate_ppm, struct error *error)
 {
 	if (rate_ppm >= 0 && rate_ppm < SLACK_PPM)
 		return 0;
-	error_set(error, "a slack rate of %s%lld.%06lld is not in [0, 1)", rate_ppm < 0 ? "-" : "",
-		  llabs((long long)rate_ppm) / SLACK_PPM, llabs((long long)rate_ppm) % SLACK_PPM);
-	return -EINVAL;
+	return error_fail(error, -EINVAL, "a slack rate of %s%lld.%06lld is not in [0, 1)",
+			  rate_ppm < 0 ? "-" : "", llabs((long long)rate_ppm) / SLACK_PPM,
+			  llabs((long long)rate_ppm) % SLACK_PPM);
 }
 
 /* Digits with at most one point. False: no number, or too many digits; *fine: finer than a unit. */
@@ -106,10 +106,8 @@ int slack_rate_parse(const char *text, int64_t *rate_ppm, struct error *error)
 		: fine	     ? "is finer than a millionth"
 		: slack_rate_check(negative ? -value : value, NULL) ? "is not in [0, 1)"
 								    : NULL;
-	if (fault) {
-		error_set(error, "\"%.60s\" %s", text, fault);
-		return -EINVAL;
-	}
+	if (fault)
+		return error_fail(error, -EINVAL, "\"%.60s\" %s", text, fault);
 	*rate_ppm = value;
 	return 0;
 }
