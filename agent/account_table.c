@@ -339,20 +339,15 @@ static struct workload *add_workload(struct account_table *table, enum entity_ki
 		table->unlisted++;
 		return NULL;
 	}
-	table->workloads = mem_grow(table->workloads, table->workload_count, &table->workload_cap,
-				    sizeof(struct workload *));
 	w = workload_new(++table->last_ref, kind, parent, c);
-	table->workloads[table->workload_count++] = w;
-	return w;
+	return ARRAY_ADD(table->workloads, table->workload_count) = w;
 }
 
 static void add_detached(struct account_table *table, int pod, int container)
 {
 	struct track *tracks = table->tracks;
 
-	table->detached = mem_grow(table->detached, table->detached_count, &table->detached_cap,
-				   sizeof(*table->detached));
-	table->detached[table->detached_count++] = (struct detached){pod, container};
+	ARRAY_ADD(table->detached, table->detached_count) = (struct detached){pod, container};
 	tracks[container].pod_id = tracks[pod].id;
 	tracks[pod].holder = common_ancestor(tracks, tracks[pod].holder, container);
 }
@@ -396,9 +391,8 @@ static void list_cgroup(struct account_table *table, int index, struct pod_finde
 
 static void finish_detached(struct account_table *table)
 {
-	if (table->detached_count)
-		qsort(table->detached, table->detached_count, sizeof(*table->detached),
-		      compare_detached);
+	array_sort(table->detached, table->detached_count, sizeof(*table->detached),
+		   compare_detached);
 	for (size_t i = 0; i < table->detached_count; i++) {
 		const struct track *pod = &table->tracks[table->detached[i].pod];
 

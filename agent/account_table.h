@@ -34,10 +34,10 @@ struct account_table {
 	struct track *vanished;
 	size_t vanished_count;
 	struct detached *detached; /* owned; by pod, then by container */
-	size_t detached_count, detached_cap;
+	size_t detached_count;
 
 	struct workload **workloads; /* owned; by ref, with those ended since the last publish */
-	size_t workload_count, workload_cap;
+	size_t workload_count;
 	uint32_t last_ref;
 	uint32_t unlisted; /* cgroups beyond the bound since the last publish */
 	bool stale; /* to be listed again: there is room, or a new cgroup in an old place */

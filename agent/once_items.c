@@ -58,8 +58,7 @@ struct once_item *once_items(const struct interval *i, size_t *count)
 
 	for (size_t n = 0; n < i->entry_count; n++)
 		items[n] = (struct once_item){&i->entries[n], leader(i, &i->entries[n])};
-	if (i->entry_count > 1)
-		qsort(items, i->entry_count, sizeof(*items), compare_items);
+	array_sort(items, i->entry_count, sizeof(*items), compare_items);
 	*count = i->entry_count;
 	return items;
 }

@@ -34,7 +34,7 @@ struct ring {
 	size_t max_bytes;
 	int64_t span_ns;
 	struct interval **items; /* owned, as are the intervals; oldest first */
-	size_t count, cap;
+	size_t count;
 	size_t bytes;
 	struct held *held;
 	uint64_t *cursors; /* owned */
@@ -194,8 +194,7 @@ void ring_push(struct ring *r, struct interval *interval)
 	assert(interval->sequence > ring_newest(r));
 	while (r->count && interval->end_ns - r->items[0]->end_ns > r->span_ns)
 		drop_oldest(r);
-	r->items = mem_grow(r->items, r->count, &r->cap, sizeof(struct interval *));
-	r->items[r->count++] = interval;
+	ARRAY_ADD(r->items, r->count) = interval;
 	count_interval(r, interval);
 	while (r->count > 1 && r->bytes > r->max_bytes) {
 		size_t pair = find_pair(r, r->count - 2);

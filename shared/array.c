@@ -6,7 +6,7 @@
 
 #include "shared/mem.h"
 
-enum { ROOM_LEAST = 16 };
+enum { ROOM_LEAST = 4 };
 
 void *array_grow(void *array, size_t count, size_t size)
 {

@@ -6,13 +6,24 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 /*
  * Makes room for one more element behind the first `count`. Returns the array, which may have moved.
- * The room is 16 elements, and doubles when count reaches it: every element must have been added
+ * The room is 4 elements, and doubles when count reaches it: every element must have been added
  * this way.
  */
 void *array_grow(void *array, size_t count, size_t size);
+/* A new element behind the last, to assign to: ARRAY_ADD(list, count) = value. */
+#define ARRAY_ADD(array, count)                                                                    \
+	*((array) = array_grow((array), (count), sizeof(*(array))), &(array)[(count)++])
+/* qsort(), also of no array at all. */
+static inline void array_sort(void *array, size_t count, size_t size,
+			      int (*compare)(const void *a, const void *b))
+{
+	if (count > 1)
+		qsort(array, count, size, compare);
+}
 /* The index of the first element that is not before the key, or count. compare is as bsearch()'s. */
 size_t array_lower_bound(const void *key, const void *array, size_t count, size_t size,
 			 int (*compare)(const void *key, const void *element));

@@ -24,8 +24,7 @@
 void settings_add(struct settings *s, const struct option_spec *spec, const char *text, size_t len,
 		  const char *origin)
 {
-	s->items = array_grow(s->items, s->count, sizeof(*s->items));
-	s->items[s->count++] = (struct setting){
+	ARRAY_ADD(s->items, s->count) = (struct setting){
 		.spec = spec,
 		.text = text ? mem_strndup(text, len) : NULL,
 		.origin = origin ? mem_strdup(origin) : NULL,

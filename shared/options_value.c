@@ -172,8 +172,7 @@ static int set_choice(const struct option_spec *spec, const char *text, int *val
 
 static void list_add(struct option_list *list, const char *text)
 {
-	list->items = array_grow(list->items, list->count, sizeof(*list->items));
-	list->items[list->count++] = mem_strdup(text);
+	ARRAY_ADD(list->items, list->count) = mem_strdup(text);
 }
 
 int options_set(const struct option_spec *spec, const char *text, void *values, struct error *error)

@@ -54,7 +54,7 @@ struct table {
 	struct column *columns; /* owned */
 	size_t column_count;
 	struct row *rows; /* owned */
-	size_t row_count, row_room;
+	size_t row_count;
 	size_t spares;
 };
 
@@ -112,8 +112,8 @@ static char *clean(const char *text)
 void table_column(struct table *t, const char *title, enum table_form form)
 {
 	assert(t->row_count == 0);
-	t->columns = mem_realloc(t->columns, (t->column_count + 1) * sizeof(*t->columns));
-	t->columns[t->column_count++] = (struct column){.title = clean(title), .form = form};
+	ARRAY_ADD(t->columns, t->column_count) =
+		(struct column){.title = clean(title), .form = form};
 }
 
 void table_data_column(struct table *t, const char *title)
@@ -124,17 +124,14 @@ void table_data_column(struct table *t, const char *title)
 
 void table_row(struct table *t, const char *name)
 {
-	if (t->row_count == t->row_room) {
-		t->row_room = t->row_room ? 2 * t->row_room : 32;
-		t->rows = mem_realloc(t->rows, t->row_room * sizeof(*t->rows));
-	}
-	t->rows[t->row_count] = (struct row){
+	size_t order = t->row_count;
+
+	ARRAY_ADD(t->rows, t->row_count) = (struct row){
 		.name = mem_strdup(name),
 		.cells = mem_zalloc(t->column_count, sizeof(struct cell)),
-		.order = t->row_count,
+		.order = order,
 		.key = NAN,
 	};
-	t->row_count++;
 }
 
 static struct row *newest(struct table *t)
@@ -399,8 +396,7 @@ static bool are_told_apart(const struct table *t, size_t column, size_t width, e
 
 	for (size_t i = 0; i < t->row_count; i++)
 		prints[i] = print_of(cell_text(&t->rows[i], column), width, cut);
-	if (t->row_count > 1)
-		qsort(prints, t->row_count, sizeof(*prints), compare_prints);
+	array_sort(prints, t->row_count, sizeof(*prints), compare_prints);
 	for (size_t i = 1; i < t->row_count && apart; i++)
 		apart = prints[i].shown != prints[i - 1].shown ||
 			prints[i].whole == prints[i - 1].whole;

@@ -46,9 +46,9 @@ struct converter {
 	size_t line; /* of the event at hand */
 	size_t documents, document_start;
 	struct frame *frames;
-	size_t depth, frame_room;
+	size_t depth;
 	char **keys;
-	size_t key_count, key_room;
+	size_t key_count;
 	struct anchor anchors[ANCHORS_MAX]; /* of the document */
 	size_t anchor_count;
 };
@@ -246,8 +246,7 @@ static int add_key(struct converter *c, const yaml_event_t *e)
 		return fail(c, "merge keys (<<) are not supported");
 	if (e->data.scalar.anchor)
 		return fail(c, "an anchor at a key is not supported");
-	c->keys = mem_grow(c->keys, c->key_count, &c->key_room, sizeof(*c->keys));
-	c->keys[c->key_count++] = mem_strdup(text);
+	ARRAY_ADD(c->keys, c->key_count) = mem_strdup(text);
 	jsonw_key(&c->writer, text);
 	top(c)->wants_key = false;
 	return 0;
@@ -315,8 +314,7 @@ static int open_frame(struct converter *c, bool mapping, const yaml_char_t *name
 	rc = open_anchor(c, name, &anchor);
 	if (rc)
 		return rc;
-	c->frames = mem_grow(c->frames, c->depth, &c->frame_room, sizeof(*c->frames));
-	c->frames[c->depth++] = (struct frame){
+	ARRAY_ADD(c->frames, c->depth) = (struct frame){
 		.mapping = mapping,
 		.wants_key = mapping,
 		.line = c->line,

@@ -119,8 +119,7 @@ static void add_move(struct act_drain *d, const struct verify_move *m, const str
 {
 	struct act_move *to;
 
-	d->moves = mem_realloc(d->moves, (d->move_count + 1) * sizeof(*d->moves));
-	to = &d->moves[d->move_count++];
+	to = &ARRAY_ADD(d->moves, d->move_count);
 	*to = (struct act_move){.to = m->to ? mem_strdup(m->to) : NULL, .step = m->step};
 	eviction_init(&to->pod, m->namespace, m->name, m->uid);
 	for (size_t i = 0; i < old->move_count; i++)

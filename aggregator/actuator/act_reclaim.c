@@ -62,8 +62,8 @@ void reclaim_output_fini(struct reclaim_output *out)
 
 static void add_action(struct reclaim_output *out, bool claims, size_t rescue, size_t victim)
 {
-	out->actions = mem_realloc(out->actions, (out->action_count + 1) * sizeof(*out->actions));
-	out->actions[out->action_count++] = (struct reclaim_action){claims, rescue, victim};
+	ARRAY_ADD(out->actions, out->action_count) =
+		(struct reclaim_action){claims, rescue, victim};
 }
 
 /* Moves it to the state. */
@@ -72,19 +72,17 @@ static struct reclaim_rescue *add_rescue(struct reclaim_state *s, struct reclaim
 {
 	struct reclaim_rescues *to = &s->rescues;
 
-	to->of = mem_realloc(to->of, (to->count + 1) * sizeof(*to->of));
-	to->of[to->count] = *plan;
-	to->of[to->count].since_ns = now_ns;
+	plan->since_ns = now_ns;
+	ARRAY_ADD(to->of, to->count) = *plan;
 	*plan = (struct reclaim_rescue){.plan = NULL};
-	return &to->of[to->count++];
+	return &to->of[to->count - 1];
 }
 
 /* --- pods that are left alone ----------------------------------------------------------------- */
 
 static void leave_alone(struct reclaim_state *s, const char *uid, int64_t until_ns)
 {
-	s->left = mem_realloc(s->left, (s->left_count + 1) * sizeof(*s->left));
-	s->left[s->left_count++] = (struct reclaim_left){mem_strdup(uid), until_ns};
+	ARRAY_ADD(s->left, s->left_count) = (struct reclaim_left){mem_strdup(uid), until_ns};
 }
 
 static void expire_left(struct reclaim_state *s, int64_t now_ns)

@@ -47,8 +47,7 @@ static struct slack_kept *keep(struct slack_state *s, const char *title)
 	struct slack_kept *k = find_kept(s, title);
 
 	if (!k) {
-		s->kept = mem_realloc(s->kept, (s->count + 1) * sizeof(*s->kept));
-		k = &s->kept[s->count++];
+		k = &ARRAY_ADD(s->kept, s->count);
 		*k = (struct slack_kept){.title = mem_strdup(title)};
 	}
 	return k;
@@ -77,8 +76,7 @@ static bool change(struct slack_kept *k, const struct slack_object *of, int64_t 
 	if (k->changed_ns && now_ns - k->changed_ns < CHANGE_NS)
 		return false;
 	k->changed_ns = now_ns;
-	out->actions = mem_realloc(out->actions, (out->action_count + 1) * sizeof(void *));
-	out->actions[out->action_count++] = of;
+	ARRAY_ADD(out->actions, out->action_count) = of;
 	return true;
 }
 

@@ -76,10 +76,9 @@ void act_output_fini(struct act_output *out)
 struct act_action *act_output_add(struct act_output *out, enum act_kind kind,
 				  const struct act_node *node)
 {
-	out->actions = mem_realloc(out->actions, (out->action_count + 1) * sizeof(*out->actions));
-	out->actions[out->action_count] =
+	ARRAY_ADD(out->actions, out->action_count) =
 		(struct act_action){.kind = kind, .node = node->name, .uid = node->uid};
-	return &out->actions[out->action_count++];
+	return &out->actions[out->action_count - 1];
 }
 
 /* --- marks ------------------------------------------------------------------------------------ */
@@ -169,8 +168,7 @@ static void adopt(struct act_state *s, const struct act_input *in, const struct 
 			s->wave.begin_ns = in->wall_ns;
 			memcpy(s->wave.plan, n->mark.plan, sizeof(s->wave.plan));
 		}
-		s->drains = mem_realloc(s->drains, (s->drain_count + 1) * sizeof(*d));
-		d = &s->drains[s->drain_count++];
+		d = &ARRAY_ADD(s->drains, s->drain_count);
 		*d = (struct act_drain){.node = mem_strdup(n->name),
 					.uid = mem_strdup(n->uid),
 					.zone = mem_strdup(n->zone ? n->zone : ""),
@@ -196,8 +194,7 @@ static void record(struct act_state *s, const struct act_drain *d, const struct 
 	bool drained =
 		d->mark.phase == MARK_DRAINED || (!d->listed && d->mark.phase == MARK_VERIFIED);
 
-	w->ended = mem_realloc(w->ended, (w->ended_count + 1) * sizeof(*w->ended));
-	w->ended[w->ended_count++] = (struct act_ended){
+	ARRAY_ADD(w->ended, w->ended_count) = (struct act_ended){
 		.node = mem_strdup(d->node),
 		.drained = drained,
 		.moves = d->move_count,
@@ -260,9 +257,8 @@ static struct act_hot *hot_of(struct act_state *s, const char *node)
 
 	if (hot)
 		return hot;
-	s->hot = mem_realloc(s->hot, (s->hot_count + 1) * sizeof(*s->hot));
-	s->hot[s->hot_count] = (struct act_hot){.node = mem_strdup(node)};
-	return &s->hot[s->hot_count++];
+	ARRAY_ADD(s->hot, s->hot_count) = (struct act_hot){.node = mem_strdup(node)};
+	return &s->hot[s->hot_count - 1];
 }
 
 /*

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "aggregator/actuator/edge.h"
+#include "shared/array.h"
 #include "shared/document.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
@@ -42,8 +43,7 @@ char *edge_keep(struct edge *e, char *text)
 {
 	struct edge_heap *h = &e->heap;
 
-	h->texts = mem_realloc(h->texts, (h->text_count + 1) * sizeof(*h->texts));
-	return h->texts[h->text_count++] = text;
+	return ARRAY_ADD(h->texts, h->text_count) = text;
 }
 
 cJSON *edge_parse(struct edge *e, const char *text, size_t len)
@@ -53,8 +53,7 @@ cJSON *edge_parse(struct edge *e, const char *text, size_t len)
 
 	if (!doc)
 		return NULL;
-	h->docs = mem_realloc(h->docs, (h->doc_count + 1) * sizeof(void *));
-	return h->docs[h->doc_count++] = doc;
+	return ARRAY_ADD(h->docs, h->doc_count) = doc;
 }
 
 static void ask(struct edge *e, enum kube_method method, const char *path, const struct buf *body,

@@ -95,8 +95,7 @@ static void take(struct mailbox *m, struct edge *e, const cJSON *json, int64_t n
 	if (!id || !array_has_text(actions, action) ||
 	    !array_has_text(open_states, document_text_or(json, "state", "")))
 		return;
-	m->requests = mem_realloc(m->requests, (m->count + 1) * sizeof(*r));
-	r = &m->requests[m->count++];
+	r = &ARRAY_ADD(m->requests, m->count);
 	*r = (struct request){.json = cJSON_Duplicate(json, true),
 			      .state = "taken",
 			      .since_ns = now_ns,

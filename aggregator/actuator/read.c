@@ -104,8 +104,7 @@ static void add_owner(struct edge *e, const cJSON *pod, const char *uid)
 	for (size_t i = 0; i < e->owner_count; i++)
 		if (strcmp(e->owners[i].uid, uid) == 0)
 			return;
-	e->owners = mem_realloc(e->owners, (e->owner_count + 1) * sizeof(*e->owners));
-	e->owners[e->owner_count++] = (struct edge_owner){
+	ARRAY_ADD(e->owners, e->owner_count) = (struct edge_owner){
 		mem_strdup(uid), mem_strdup(document_text_or(pod, "metadata.namespace", "")),
 		hash ? mem_printf("pod-template-hash%%3D%s", hash) : mem_strdup("")};
 }
@@ -187,8 +186,7 @@ static void see_marked(struct edge *e, const cJSON *node)
 	read_node(e, node, &is);
 	if (!act_is_ours(&is))
 		return;
-	e->marked = mem_realloc(e->marked, (e->marked_count + 1) * sizeof(*e->marked));
-	e->marked[e->marked_count++] = mem_strdup(is.name);
+	ARRAY_ADD(e->marked, e->marked_count) = mem_strdup(is.name);
 }
 
 static int list_marked(struct edge *e, int64_t now_ns, struct error *error)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/clock.h"
 #include "shared/document.h"
 #include "shared/log.h"
@@ -105,8 +106,7 @@ static void see(struct reading *r, const char *namespace, const char *name, cons
 		r->error = why;
 		return;
 	}
-	r->seen = mem_realloc(r->seen, (r->count + 1) * sizeof(*r->seen));
-	seen = &r->seen[r->count++];
+	seen = &ARRAY_ADD(r->seen, r->count);
 	*seen = (struct reclaim_seen){
 		.uid = uid,
 		.gone = !pod || !document_is(pod, "metadata.uid", uid) ||

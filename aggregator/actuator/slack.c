@@ -55,8 +55,7 @@ static struct slack_object *add(struct look *l, struct slack_objects *to, const 
 	double replicas = document_number(json, "spec.replicas");
 	struct slack_object *o;
 
-	to->of = mem_realloc(to->of, (to->count + 1) * sizeof(*to->of));
-	o = &to->of[to->count++];
+	o = &ARRAY_ADD(to->of, to->count);
 	*o = (struct slack_object){
 		.title = edge_keep(l->edge, mem_printf("%s %s/%s", k->name, namespace, name)),
 		.path = edge_keep(l->edge, mem_printf("%s%s%s/%s/%s", k->group,

@@ -14,6 +14,7 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
+#include "shared/array.h"
 #include "shared/document.h"
 #include "shared/mem.h"
 #include "shared/units.h"
@@ -42,8 +43,7 @@ void doctor_add(struct doctor *d, enum doctor_verdict verdict, const char *what,
 	va_start(args, format);
 	vsnprintf(detail, sizeof(detail), format, args);
 	va_end(args);
-	d->checks = mem_grow(d->checks, d->count, &d->room, sizeof(*d->checks));
-	d->checks[d->count++] = (struct doctor_check){
+	ARRAY_ADD(d->checks, d->count) = (struct doctor_check){
 		.verdict = verdict,
 		.what = what,
 		.detail = mem_strdup(detail),

@@ -21,7 +21,7 @@ struct doctor_check {
 
 /* {0} holds nothing. */
 struct doctor {
-	size_t count, room;
+	size_t count;
 	struct doctor_check *checks; /* owned */
 };
 

@@ -13,6 +13,7 @@
 
 #include "aggregator/api/request_body.h"
 #include "aggregator/api/snapshot_text.h"
+#include "shared/array.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
@@ -59,7 +60,7 @@ static void forget_nodes(struct extender_args *args)
 {
 	free(args->nodes);
 	args->nodes = NULL;
-	args->count = args->room = 0;
+	args->count = 0;
 	buf_fini(&args->names);
 }
 
@@ -74,10 +75,9 @@ static void add_node(struct extender_args *args, const char *name, size_t len,
 {
 	const char *own = args->names.data + args->names.len;
 
-	args->nodes = mem_grow(args->nodes, args->count, &args->room, sizeof(*args->nodes));
 	buf_add(&args->names, name, len);
 	buf_add_char(&args->names, '\0');
-	args->nodes[args->count++] = (struct extender_asked){own, text};
+	ARRAY_ADD(args->nodes, args->count) = (struct extender_asked){own, text};
 }
 
 /*

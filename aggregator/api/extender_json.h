@@ -37,7 +37,6 @@ struct extender_args {
 	bool full; /* asked with Nodes, a whole NodeList; else with NodeNames, or neither */
 	size_t count;
 	struct extender_asked *nodes; /* owned; in the order they were sent */
-	size_t room;
 	bool named; /* there were NodeNames, which count before Nodes */
 	struct buf names; /* all of them, each with its end */
 };

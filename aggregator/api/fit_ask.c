@@ -11,6 +11,7 @@
 #include "aggregator/api/pod_manifest.h"
 #include "aggregator/api/request_body.h"
 #include "aggregator/api/view_json.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 /* The pod's own usage is ignored. */
@@ -64,9 +65,7 @@ static void find_nominated(struct fit_ask *a, const struct view *v, const struct
 		if (found.node == PLACE_NONE || found.pod == PLACE_NONE ||
 		    place_where(a->place, found.pod) != PLACE_NONE)
 			continue; /* its reservation is in the core already */
-		a->nominated =
-			mem_realloc(a->nominated, (a->nominated_count + 1) * sizeof(*a->nominated));
-		a->nominated[a->nominated_count++] = found;
+		ARRAY_ADD(a->nominated, a->nominated_count) = found;
 	}
 }
 

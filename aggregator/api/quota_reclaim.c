@@ -38,6 +38,7 @@
 #include "aggregator/policy/expected_use.h"
 #include "aggregator/state/victim_log.h"
 #include "shared/arith.h"
+#include "shared/array.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
@@ -101,8 +102,7 @@ static void find_waiting(struct reclaim *r)
 	for (size_t i = 0; i < t->count; i++)
 		if (waits(r->session, (const struct kube_pod *)t->of[i]))
 			r->pods[r->pod_count++] = (const struct kube_pod *)t->of[i];
-	if (r->pod_count)
-		qsort(r->pods, r->pod_count, sizeof(struct kube_pod *), by_priority);
+	array_sort(r->pods, r->pod_count, sizeof(struct kube_pod *), by_priority);
 }
 
 static bool is_vain(const struct reclaim *r, const struct kube_pod *pod)

@@ -120,8 +120,7 @@ static void find_nominated(struct quota_session *s)
 		if (!*p->nominated_node || !kube_pod_is_active(p) || p->deletion_ns ||
 		    quota_session_find_reserved(s, p))
 			continue;
-		s->nominated = array_grow(s->nominated, s->nominated_count, sizeof(*s->nominated));
-		s->nominated[s->nominated_count++] = (struct quota_nominated){
+		ARRAY_ADD(s->nominated, s->nominated_count) = (struct quota_nominated){
 			.uid = p->object.uid,
 			.namespace = p->object.namespace,
 			.priority = p->template->priority,

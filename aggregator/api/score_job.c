@@ -17,6 +17,7 @@
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/expected_use.h"
 #include "aggregator/policy/score/score_rows.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 /*
@@ -87,8 +88,7 @@ void assumed_read(struct assumed *a, const struct view *v, const struct reservat
 		return;
 	charges = mem_alloc(copy->count * sizeof(*charges));
 	count = find_charges(v, copy, except_uid, charges);
-	if (count > 1)
-		qsort(charges, count, sizeof(*charges), compare_charges);
+	array_sort(charges, count, sizeof(*charges), compare_charges);
 	a->of = mem_zalloc(count + 1, sizeof(*a->of));
 	for (size_t i = 0; i < count; i++) {
 		if (i == 0 || charges[i].node != charges[i - 1].node)

@@ -14,6 +14,7 @@
 #include "aggregator/planner/plan.h"
 #include "aggregator/api/snapshot_state.h"
 #include "aggregator/state/stats_json.h"
+#include "shared/array.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
@@ -56,8 +57,7 @@ static void gather_pods(struct snapshot_stream *s)
 		memcpy(s->pods + s->pod_count, n->pods, n->pod_count * sizeof(struct kube_pod *));
 		s->pod_count += n->pod_count;
 	}
-	if (s->pod_count > 1)
-		qsort(s->pods, s->pod_count, sizeof(struct kube_pod *), compare_pods);
+	array_sort(s->pods, s->pod_count, sizeof(struct kube_pod *), compare_pods);
 }
 
 /* The i-th object of the kind, or NULL. */

@@ -28,6 +28,7 @@
 #include <strings.h>
 
 #include "aggregator/api/snapshot_state.h"
+#include "shared/array.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 
@@ -179,8 +180,7 @@ static struct watcher_use *new_use(struct snapshot *s, const char *node)
 {
 	struct watcher_use *use;
 
-	s->uses = mem_realloc(s->uses, (s->use_count + 1) * sizeof(*s->uses));
-	use = &s->uses[s->use_count++];
+	use = &ARRAY_ADD(s->uses, s->use_count);
 	*use = (struct watcher_use){.node = mem_strdup(node)};
 	return use;
 }
@@ -237,8 +237,7 @@ static int check_uses(const struct answer *a)
 {
 	struct snapshot *s = a->snapshot;
 
-	if (s->use_count > 1)
-		qsort(s->uses, s->use_count, sizeof(*s->uses), compare_uses);
+	array_sort(s->uses, s->use_count, sizeof(*s->uses), compare_uses);
 	for (size_t i = 1; i < s->use_count; i++)
 		if (strcmp(s->uses[i - 1].node, s->uses[i].node) == 0)
 			return fail(a, s->uses[i].node, "this node stands twice");

@@ -89,8 +89,7 @@ static int read_time(struct cli *cli, const char *option, const char *text, int6
 
 static void add_time(struct schedule *s, int64_t at_ns)
 {
-	s->at_ns = array_grow(s->at_ns, s->count, sizeof(*s->at_ns));
-	s->at_ns[s->count++] = at_ns;
+	ARRAY_ADD(s->at_ns, s->count) = at_ns;
 }
 
 static int read_steps(struct cli *cli, struct schedule *s)

@@ -65,8 +65,7 @@ static struct lines split(char *text)
 	char *save, *line;
 
 	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		l.of = array_grow(l.of, l.count, sizeof(*l.of));
-		l.of[l.count++] = line;
+		ARRAY_ADD(l.of, l.count) = line;
 	}
 	return l;
 }
@@ -409,8 +408,7 @@ static int open_changed(struct whatif_run *run, const struct variant *v, struct 
 /* Takes the word. */
 static void add_word(struct option_list *words, char *word)
 {
-	words->items = array_grow(words->items, words->count, sizeof(*words->items));
-	words->items[words->count++] = word;
+	ARRAY_ADD(words->items, words->count) = word;
 }
 
 /* Runs COMMAND on the variant; a reason that differs from the one before the change is its last line. */
@@ -555,8 +553,7 @@ static int read_scenarios(const char *path, struct scenarios *s, struct error *r
 			error_prefix(reason, "%s", file_name(path));
 			continue;
 		}
-		s->of = array_grow(s->of, s->count, sizeof(*s->of));
-		s->of[s->count++] = one;
+		ARRAY_ADD(s->of, s->count) = one;
 	}
 	buf_fini(&text);
 	buf_fini(&json);

@@ -16,6 +16,7 @@
 #include "aggregator/cli/columns.h"
 #include "aggregator/cli/lines.h"
 #include "aggregator/cli/quota_table.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 #include "shared/units.h"
 
@@ -212,8 +213,7 @@ static void add_key(struct keys *keys, const char *key)
 	for (size_t i = 0; i < keys->count; i++)
 		if (strcmp(keys->of[i], key) == 0)
 			return;
-	keys->of = mem_realloc(keys->of, (keys->count + 1) * sizeof(*keys->of));
-	keys->of[keys->count++] = key;
+	ARRAY_ADD(keys->of, keys->count) = key;
 }
 
 static struct keys find_keys(const cJSON *items)

@@ -59,8 +59,7 @@ struct policy {
 
 static void add_word(struct option_list *words, char *word)
 {
-	words->items = array_grow(words->items, words->count, sizeof(*words->items));
-	words->items[words->count++] = word;
+	ARRAY_ADD(words->items, words->count) = word;
 }
 
 static void set_blend(struct policy *p, const char *blend)
@@ -236,9 +235,7 @@ static int place_one(struct policy *p, struct offline *files, const struct kube_
 	if (!scores)
 		return -EINVAL;
 	if (node) {
-		p->placements =
-			array_grow(p->placements, p->placement_count, sizeof(*p->placements));
-		p->placements[p->placement_count++] =
+		ARRAY_ADD(p->placements, p->placement_count) =
 			(struct placement){mem_strdup(pod->object.uid), mem_strdup(node),
 					   mem_strdup(pod->node), due_ns};
 	}
@@ -319,16 +316,15 @@ static bool was_drained(const struct policy *p, const char *node)
 
 static void drain_node(struct policy *p, const cJSON *node, int64_t now_ns)
 {
-	p->drained = array_grow(p->drained, p->drained_count, sizeof(*p->drained));
-	p->drained[p->drained_count++] = mem_strdup(document_text_or(node, "name", ""));
+	ARRAY_ADD(p->drained, p->drained_count) = mem_strdup(document_text_or(node, "name", ""));
 	for (const cJSON *m = document_first(node, "moves"); m; m = m->next) {
 		if (!document_text(m, "uid") || !document_text(m, "to"))
 			continue;
 		p->evictions++;
-		p->moves = array_grow(p->moves, p->move_count, sizeof(*p->moves));
-		p->moves[p->move_count++] = (struct move){mem_strdup(document_text(m, "uid")),
-							  mem_strdup(document_text(m, "to")),
-							  now_ns + MOVED_FOR_NS, false};
+		ARRAY_ADD(p->moves, p->move_count) =
+			(struct move){mem_strdup(document_text(m, "uid")),
+				      mem_strdup(document_text(m, "to")), now_ns + MOVED_FOR_NS,
+				      false};
 	}
 }
 

@@ -129,8 +129,7 @@ static void add_counter(struct whatif *w, cJSON *object, bool fresh)
 		return;
 	if (c.budget && selector_read(document_at(object, "spec.selector"), &c.selector, &ignored))
 		c.selector = NULL;
-	w->counters = array_grow(w->counters, w->counter_count, sizeof(*w->counters));
-	w->counters[w->counter_count++] = c;
+	ARRAY_ADD(w->counters, w->counter_count) = c;
 }
 
 static bool is_counted(const struct whatif_counter *c, const cJSON *pod)

@@ -10,17 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/mem.h"
 
 struct requirement {
 	char *key; /* owned */
 	enum selector_operator op;
-	size_t value_count, value_room;
+	size_t value_count;
 	char **values; /* owned */
 };
 
 struct selector {
-	size_t count, room;
+	size_t count;
 	struct requirement *of; /* owned */
 };
 
@@ -31,16 +32,15 @@ struct selector *selector_new(void)
 
 void selector_add(struct selector *s, enum selector_operator op, const char *key, size_t key_len)
 {
-	s->of = mem_grow(s->of, s->count, &s->room, sizeof(*s->of));
-	s->of[s->count++] = (struct requirement){.key = mem_strndup(key, key_len), .op = op};
+	ARRAY_ADD(s->of, s->count) =
+		(struct requirement){.key = mem_strndup(key, key_len), .op = op};
 }
 
 void selector_add_value(struct selector *s, const char *value, size_t value_len)
 {
 	struct requirement *r = &s->of[s->count - 1];
 
-	r->values = mem_grow(r->values, r->value_count, &r->value_room, sizeof(*r->values));
-	r->values[r->value_count++] = mem_strndup(value, value_len);
+	ARRAY_ADD(r->values, r->value_count) = mem_strndup(value, value_len);
 }
 
 void selector_free(struct selector *s)

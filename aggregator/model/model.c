@@ -36,6 +36,7 @@ static int compare_keys(const void *a, const void *b)
 
 #define HASH_KEYCMP(a, b, size) compare_keys(a, b)
 #include "aggregator/model/model_state.h"
+#include "shared/array.h"
 
 enum { CHANGES_MAX = 65536 };
 
@@ -113,9 +114,7 @@ static void note_change(struct model *m, struct model_kind *k, struct model_entr
 	if (e->changed || (!e->in_table && !model_entry_is_listed(e)))
 		return;
 	e->changed = true;
-	k->changes = mem_grow(k->changes, k->change_count, &k->change_room,
-			      sizeof(struct model_entry *));
-	k->changes[k->change_count++] = e;
+	ARRAY_ADD(k->changes, k->change_count) = e;
 	if (k->change_count == CHANGES_MAX)
 		model_kind_settle(m, e->object->kind);
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "aggregator/model/model_state.h"
+#include "shared/array.h"
 #include "shared/refs.h"
 
 /* --- tables of objects ------------------------------------------------------------------------ */
@@ -94,8 +95,7 @@ static struct model_node *make_node(struct model_place *p)
 		mem_alloc(sizeof(*n) + p->count * sizeof(struct kube_pod *) + name_size);
 	char *name = (char *)(n + 1) + p->count * sizeof(struct kube_pod *);
 
-	if (p->count > 1)
-		qsort(p->pods, p->count, sizeof(struct model_entry *), compare_entries);
+	array_sort(p->pods, p->count, sizeof(struct model_entry *), compare_entries);
 	atomic_init(&n->users, 1);
 	n->generation = p->generation;
 	n->name = memcpy(name, p->name, name_size);
@@ -158,8 +158,7 @@ static void merge_nodes(const struct model *m, struct cluster *c)
 
 static void settle_places(struct model *m, struct cluster *c)
 {
-	if (m->change_count > 1)
-		qsort(m->changes, m->change_count, sizeof(struct model_place *), compare_places);
+	array_sort(m->changes, m->change_count, sizeof(struct model_place *), compare_places);
 	merge_nodes(m, c);
 	for (size_t i = 0; i < m->change_count; i++) {
 		m->changes[i]->changed = false;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "aggregator/model/model_state.h"
+#include "shared/array.h"
 
 static struct model_place *find_or_add(struct model *m, const char *name)
 {
@@ -29,17 +30,14 @@ static void touch(struct model *m, struct model_place *p)
 	if (p->changed)
 		return;
 	p->changed = true;
-	m->changes = mem_grow(m->changes, m->change_count, &m->change_room,
-			      sizeof(struct model_place *));
-	m->changes[m->change_count++] = p;
+	ARRAY_ADD(m->changes, m->change_count) = p;
 }
 
 static void add_pod(struct model_place *p, struct model_entry *e)
 {
 	assert(p->count < UINT32_MAX);
-	p->pods = mem_grow(p->pods, p->count, &p->room, sizeof(struct model_entry *));
 	e->at = (uint32_t)p->count;
-	p->pods[p->count++] = e;
+	ARRAY_ADD(p->pods, p->count) = e;
 }
 
 static void remove_pod(struct model_place *p, struct model_entry *e)

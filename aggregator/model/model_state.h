@@ -33,7 +33,7 @@ struct model_entry {
 struct model_place {
 	char *name; /* owned */
 	struct kube_node *node; /* borrowed from its entry; NULL: the API does not know it */
-	size_t count, room;
+	size_t count;
 	struct model_entry **pods; /* owned; in no order */
 	uint64_t generation; /* of the model, when it last changed */
 	bool changed; /* in the model's list of changed places */
@@ -44,7 +44,7 @@ struct model_kind {
 	struct model_entry *entries; /* hash */
 	struct object_table *table; /* held; as of the last settling */
 	struct model_entry **changes; /* owned; what may not be in the table as it is */
-	size_t change_count, change_room;
+	size_t change_count;
 	uint32_t epoch; /* +1 per list */
 	bool replacing; /* a list is being told */
 };
@@ -55,7 +55,7 @@ struct model {
 	struct model_kind kinds[OBJECT_KINDS];
 	struct model_place *places; /* hash */
 	struct model_place **changes; /* owned */
-	size_t change_count, change_room;
+	size_t change_count;
 	struct model_template *templates; /* hash */
 	struct model_source sources[OBJECT_KINDS];
 	struct cluster *cluster; /* held: the last one; NULL: none yet */

@@ -106,8 +106,7 @@ static int cut(struct record *r, char *at, struct error *error)
 /* The setup outlives the options. */
 static void *own(struct drain_setup *s, void *block)
 {
-	s->owned = array_grow(s->owned, s->owned_count, sizeof(void *));
-	s->owned[s->owned_count++] = block;
+	ARRAY_ADD(s->owned, s->owned_count) = block;
 	return block;
 }
 

@@ -194,8 +194,7 @@ static int read_name(struct memory *m, const cJSON *object, const char *path, co
 
 static void add_record(struct memory *m, const struct slack_record *r)
 {
-	m->records = array_grow(m->records, m->count, sizeof(*m->records));
-	m->records[m->count++] = *r;
+	ARRAY_ADD(m->records, m->count) = *r;
 }
 
 static int read_node(struct memory *m, const cJSON *item, const char *of, size_t index,

@@ -51,8 +51,7 @@ static void collect(struct gangs *g, const struct view *v,
 			if (!pod || !*pod->template->gang.name || !kube_pod_is_active(pod) ||
 			    pod->deletion_ns || (is_going && is_going(ctx, pod)))
 				continue;
-			g->members = array_grow(g->members, g->member_count, sizeof(*g->members));
-			g->members[g->member_count++] =
+			ARRAY_ADD(g->members, g->member_count) =
 				(struct gang_member){.pod = pod, .number = UINT32_MAX};
 		}
 	}
@@ -87,8 +86,7 @@ struct gangs *gangs_new(const struct view *v,
 	if (!known)
 		return g;
 	collect(g, v, is_going, ctx);
-	if (g->member_count)
-		qsort(g->members, g->member_count, sizeof(*g->members), compare_members);
+	array_sort(g->members, g->member_count, sizeof(*g->members), compare_members);
 	group(g, v->cluster);
 	return g;
 }

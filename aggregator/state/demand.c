@@ -19,6 +19,7 @@
 #include "aggregator/state/usage_check.h"
 #include "aggregator/state/usage_node.h"
 #include "aggregator/state/view.h"
+#include "shared/array.h"
 #include "shared/demand.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
@@ -50,7 +51,7 @@ struct demand_entry {
 struct demand {
 	struct demand_entry *hash;
 	struct demand_entry **sorted; /* owned, as are its entries; the last `fresh` in no order */
-	size_t count, room, fresh;
+	size_t count, fresh;
 	struct view *view; /* held; NULL: none */
 	struct demand_table *table; /* held; NULL: none */
 	int64_t table_ns;
@@ -203,8 +204,7 @@ static struct demand_entry *find_or_add(struct demand *d, const char *text, size
 	e->record = record_new(text, len);
 	e->record->epoch_ns = now_ns;
 	HASH_ADD_KEYPTR(hh, d->hash, e->record->text, len, e);
-	d->sorted = mem_grow(d->sorted, d->count, &d->room, sizeof(struct demand_entry *));
-	d->sorted[d->count++] = e;
+	ARRAY_ADD(d->sorted, d->count) = e;
 	d->fresh++;
 	return e;
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/mem.h"
 
 enum { DIGEST_LEN = 32 };
@@ -24,7 +25,7 @@ struct line {
 
 struct enrolment_tokens {
 	uint8_t key[ENROLMENT_TOKEN_KEY_LEN];
-	size_t count, room;
+	size_t count;
 	struct line *lines;
 };
 
@@ -79,8 +80,7 @@ static int take_line(struct enrolment_tokens *t, const char *text, size_t len, s
 			"line %zu: no node names follow the token; \"*\" stands for all nodes",
 			number);
 	digest(t, text, token_len, line.digest);
-	t->lines = mem_grow(t->lines, t->count, &t->room, sizeof(*t->lines));
-	t->lines[t->count++] = line;
+	ARRAY_ADD(t->lines, t->count) = line;
 	return 0;
 }
 

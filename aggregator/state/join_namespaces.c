@@ -378,17 +378,12 @@ static void make_shares(struct namespaces *n, const struct model_node *model,
 			struct namespace_shares *shares)
 {
 	struct space *last = NULL;
-	size_t room = 0;
 
 	for (size_t i = 0; model && i < model->pod_count; i++) {
 		struct space *s = space_of(n, last, model->pods[i]);
 
-		if (s != last && shares->count == room) {
-			room = room ? 2 * room : 4;
-			shares->of = mem_realloc(shares->of, room * sizeof(*shares->of));
-		}
 		if (s != last)
-			shares->of[shares->count++] = (struct namespace_share){.space = s};
+			ARRAY_ADD(shares->of, shares->count) = (struct namespace_share){.space = s};
 		/* The first pod has made one, as no space is NULL. */
 		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 		shares->of[shares->count - 1].count++;

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
 #include "shared/refs.h"
@@ -41,7 +42,7 @@ struct owners {
 	struct owner **sorted; /* owned, as are its owners; may hold some without pods */
 	size_t count;
 	struct owner **fresh; /* owned; not in sorted yet, in no order */
-	size_t fresh_count, fresh_room;
+	size_t fresh_count;
 	size_t empty; /* owners without pods */
 	bool changed;
 	struct owner_table *table; /* held: the last; NULL: none */
@@ -130,8 +131,7 @@ static struct owner *find_or_add(struct owners *o, const struct kube_pod *pod, s
 	owner->workload = mem_strdup(key);
 	HASH_ADD_KEYPTR(hh, o->hash, owner->uid, len, owner);
 	o->empty++;
-	o->fresh = mem_grow(o->fresh, o->fresh_count, &o->fresh_room, sizeof(struct owner *));
-	o->fresh[o->fresh_count++] = owner;
+	ARRAY_ADD(o->fresh, o->fresh_count) = owner;
 	return owner;
 }
 
@@ -237,8 +237,7 @@ static void settle(struct owners *o)
 	struct owner **all = mem_alloc((o->count + o->fresh_count + 1) * sizeof(struct owner *));
 	size_t count = 0, at = 0;
 
-	if (o->fresh_count > 1)
-		qsort(o->fresh, o->fresh_count, sizeof(struct owner *), compare_owners);
+	array_sort(o->fresh, o->fresh_count, sizeof(struct owner *), compare_owners);
 	for (size_t i = 0; i < o->fresh_count; i++) {
 		while (at < o->count && strcmp(o->sorted[at]->uid, o->fresh[i]->uid) < 0)
 			keep_or_forget(o, o->sorted[at++], all, &count);

@@ -223,7 +223,7 @@ static void sorted_insert(struct reservations *l, struct tracked_reservation *r)
 {
 	size_t at = sorted_place(l, &r->record->entry);
 
-	l->sorted = mem_grow(l->sorted, l->count, &l->room, sizeof(struct tracked_reservation *));
+	l->sorted = array_grow(l->sorted, l->count, sizeof(struct tracked_reservation *));
 	memmove(&l->sorted[at + 1], &l->sorted[at],
 		(l->count - at) * sizeof(struct tracked_reservation *));
 	l->sorted[at] = r;

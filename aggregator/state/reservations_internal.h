@@ -51,7 +51,7 @@ struct reservations {
 	struct tracked_reservation *by_uid; /* hash */
 	struct tracked_reservation *expiring, *bound; /* lists */
 	struct tracked_reservation **sorted; /* owned; by compare_entries() */
-	size_t count, room;
+	size_t count;
 	struct reservations_copy *copy; /* held; NULL: something has changed since */
 	uint64_t version; /* of the reservations; not of what becomes of them */
 	struct uid_set placed; /* pods that have a node */

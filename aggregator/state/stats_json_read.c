@@ -25,7 +25,7 @@ struct kept_pod {
 };
 
 struct stats_json_set {
-	size_t node_count, node_room, pod_count, pod_room;
+	size_t node_count, pod_count;
 	struct node_stats *nodes; /* names are owned */
 	struct kept_pod *pods;
 };
@@ -83,10 +83,8 @@ static int end_reading(struct json_io *io, char field[JSON_IO_FIELD_MAX])
 
 void stats_json_add_stats(struct stats_json_set *s, const struct node_stats *stats)
 {
-	struct node_stats *p;
+	struct node_stats *p = &ARRAY_ADD(s->nodes, s->node_count);
 
-	s->nodes = mem_grow(s->nodes, s->node_count, &s->node_room, sizeof(*s->nodes));
-	p = &s->nodes[s->node_count++];
 	memcpy(p, stats, sizeof(*p));
 	p->name = mem_strdup(stats->name);
 }
@@ -145,8 +143,7 @@ static void keep_pod(struct kept_pod *kept, const struct stats_json_pod *p)
 	struct container_stats *containers = (struct container_stats *)kept->pod.containers;
 	uint32_t count = kept->pod.container_count;
 
-	if (count > 1)
-		qsort(containers, count, sizeof(*containers), compare_containers);
+	array_sort(containers, count, sizeof(*containers), compare_containers);
 	kept->pod = p->pod;
 	kept->pod.containers = containers;
 	kept->pod.container_count = count;
@@ -179,8 +176,7 @@ int stats_json_add_pod(struct stats_json_set *s, cJSON *item, char field[JSON_IO
 		json_io_fail(&io, "name", "there are more than %d pods", STATS_JSON_PODS_MAX);
 	if (!io.bad) {
 		keep_pod(&kept, &pod);
-		s->pods = mem_grow(s->pods, s->pod_count, &s->pod_room, sizeof(*s->pods));
-		s->pods[s->pod_count++] = kept;
+		ARRAY_ADD(s->pods, s->pod_count) = kept;
 	} else {
 		free_containers(kept.pod.containers, kept.pod.container_count);
 		free(kept.container_limits);
@@ -291,10 +287,8 @@ int stats_json_set_stats(struct stats_json_set *s, struct node_stats ***node_sta
 {
 	size_t at = 0;
 
-	if (s->node_count > 1)
-		qsort(s->nodes, s->node_count, sizeof(*s->nodes), compare_nodes);
-	if (s->pod_count > 1)
-		qsort(s->pods, s->pod_count, sizeof(*s->pods), compare_pods);
+	array_sort(s->nodes, s->node_count, sizeof(*s->nodes), compare_nodes);
+	array_sort(s->pods, s->pod_count, sizeof(*s->pods), compare_pods);
 	if (check(s, reason))
 		return -EINVAL;
 	*node_stats = mem_zalloc(s->node_count + 1, sizeof(struct node_stats *));

@@ -83,7 +83,7 @@
 struct usage_state {
 	struct usage_limits limits; /* fixed after start */
 	struct demand *demand; /* likewise; borrowed; NULL: none */
-	size_t count, room;
+	size_t count;
 	struct usage_node **nodes; /* owned; sorted by name */
 	struct usage_node *index; /* of the same, by name */
 	uint64_t generation; /* of the newest change of any node */
@@ -153,7 +153,7 @@ static struct usage_node *find_node(const struct usage_state *u, const char *nam
 
 static void insert_node(struct usage_state *u, size_t at, struct usage_node *n)
 {
-	u->nodes = mem_grow(u->nodes, u->count, &u->room, sizeof(struct usage_node *));
+	u->nodes = array_grow(u->nodes, u->count, sizeof(struct usage_node *));
 	memmove(&u->nodes[at + 1], &u->nodes[at], (u->count - at) * sizeof(struct usage_node *));
 	u->count++;
 	u->nodes[at] = n;

@@ -42,8 +42,7 @@ static size_t index_measured(const struct node_stats *stats, struct by_uid *inde
 	for (size_t i = 0; i < stats->pod_count; i++)
 		if (*stats->pods[i].uid)
 			index[count++] = (struct by_uid){&stats->pods[i], false};
-	if (count > 1)
-		qsort(index, count, sizeof(*index), compare_uid);
+	array_sort(index, count, sizeof(*index), compare_uid);
 	return count;
 }
 

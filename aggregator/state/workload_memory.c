@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
 #include "shared/refs.h"
@@ -178,8 +179,7 @@ struct workload_table *workload_memory_table(struct workload_memory *m, int64_t 
 		*use = w->use;
 		use->key = mem_put_text(&text, w->use.key);
 	}
-	if (t->count > 1)
-		qsort(t->of, t->count, sizeof(t->of[0]), by_key);
+	array_sort(t->of, t->count, sizeof(t->of[0]), by_key);
 	return t;
 }
 /* NOLINTEND(clang-analyzer-unix.Malloc) */

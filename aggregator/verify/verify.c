@@ -35,9 +35,8 @@ struct error *verify_add(const struct verify_case *c, enum verify_invariant i,
 {
 	struct verify_report *r = c->report;
 
-	r->of = array_grow(r->of, r->count, sizeof(*r->of));
-	r->of[r->count] = (struct verify_violation){.invariant = i, .move = move};
-	return &r->of[r->count++].text;
+	ARRAY_ADD(r->of, r->count) = (struct verify_violation){.invariant = i, .move = move};
+	return &r->of[r->count - 1].text;
 }
 
 void verify_report_fini(struct verify_report *r)

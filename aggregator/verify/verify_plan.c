@@ -87,8 +87,7 @@ static void read_move(const struct reader *r)
 
 	if (document_is_true(r->at, "placeholder"))
 		return;
-	p->moves = array_grow(p->moves, p->move_count, sizeof(*m));
-	m = &p->moves[p->move_count++];
+	m = &ARRAY_ADD(p->moves, p->move_count);
 	*m = (struct verify_move){.node = p->node_count - 1};
 	m->namespace = read_text(r, "namespace", true);
 	m->name = read_text(r, "name", true);
@@ -121,8 +120,7 @@ static void read_node(const struct reader *r)
 	struct reader guests = *r;
 	size_t before = p->move_count;
 
-	p->nodes = array_grow(p->nodes, p->node_count, sizeof(*n));
-	n = &p->nodes[p->node_count++];
+	n = &ARRAY_ADD(p->nodes, p->node_count);
 	n->name = read_text(r, "name", true);
 	n->uid = read_text(r, "uid", true);
 	n->guests = verify_get(r->at, "guests");

@@ -135,8 +135,7 @@ static int take_row(void *ctx, const char *name, const void *state, size_t len,
 
 	if (rc)
 		return rc;
-	e->nodes = array_grow(e->nodes, e->node_count, sizeof(struct usage_node *));
-	e->nodes[e->node_count++] = n;
+	ARRAY_ADD(e->nodes, e->node_count) = n;
 	return 0;
 }
 
@@ -154,8 +153,7 @@ static int take_memo(void *ctx, const char *name, const void *state, size_t len,
 	text = mem_alloc(len + 1);
 	memcpy(text, state, len);
 	text[len] = '\0';
-	e->memos = mem_realloc(e->memos, (e->memo_count + 1) * sizeof(*e->memos));
-	e->memos[e->memo_count++] = (struct store_recalled){mem_strdup(name), text, len};
+	ARRAY_ADD(e->memos, e->memo_count) = (struct store_recalled){mem_strdup(name), text, len};
 	return 0;
 }
 
@@ -207,8 +205,7 @@ static void open_database(struct store *s)
 		s->opened = true;
 		count_files(s, e);
 	}
-	if (e->node_count)
-		qsort(e->nodes, e->node_count, sizeof(struct usage_node *), compare_names);
+	array_sort(e->nodes, e->node_count, sizeof(struct usage_node *), compare_names);
 	e->took_ns = clock_mono_ns() - start_ns;
 	tell(s, e);
 }

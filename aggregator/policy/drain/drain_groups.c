@@ -84,7 +84,7 @@ uint32_t drain_groups_add(struct drain_groups *g, const char *name)
 {
 	size_t before = g->count, at;
 
-	g->of = drain_put_name(g->of, &g->count, &g->room, sizeof(*g->of), name, &at);
+	g->of = drain_put_name(g->of, &g->count, sizeof(*g->of), name, &at);
 	if (g->count > before)
 		g->of[at].max = -1;
 	return (uint32_t)at;

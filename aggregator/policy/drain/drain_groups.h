@@ -46,7 +46,7 @@ struct drain_floor {
 /* Sorted by name. */
 struct drain_groups {
 	struct drain_group *of; /* owned */
-	size_t count, room;
+	size_t count;
 	struct drain_floor left; /* what may go yet */
 };
 

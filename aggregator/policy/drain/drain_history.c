@@ -55,8 +55,7 @@ void drain_state_note(struct drain_state *s, const struct drain_record *record)
 	drain_history_add(s, record);
 	if (s->fresh_count == DRAIN_RECORDS_MAX)
 		return;
-	s->fresh = mem_grow(s->fresh, s->fresh_count, &s->fresh_room, sizeof(*s->fresh));
-	s->fresh[s->fresh_count++] = copy_of(record);
+	ARRAY_ADD(s->fresh, s->fresh_count) = copy_of(record);
 }
 
 const struct drain_record *drain_state_history(const struct drain_state *s, size_t *count)
@@ -92,8 +91,7 @@ struct drain_told *drain_state_set_told(struct drain_state *s, const char *node,
 {
 	size_t at;
 
-	s->told =
-		drain_put_name(s->told, &s->told_count, &s->told_room, sizeof(*s->told), node, &at);
+	s->told = drain_put_name(s->told, &s->told_count, sizeof(*s->told), node, &at);
 	s->told[at].event = event;
 	s->told[at].reason = reason;
 	return &s->told[at];
@@ -209,5 +207,5 @@ void drain_note_plan(struct drain_run *r)
 	r->plan->records = s->fresh;
 	r->plan->record_count = s->fresh_count;
 	s->fresh = NULL;
-	s->fresh_count = s->fresh_room = 0;
+	s->fresh_count = 0;
 }

@@ -39,14 +39,14 @@ struct drain_state {
 	struct drain_timers timers;
 	struct drain_unremovable failed;
 	struct drain_eviction *evictions; /* owned; the oldest first */
-	size_t eviction_count, eviction_room;
+	size_t eviction_count;
 	struct drain_hint *hints;
 	struct drain_record *history; /* owned; the oldest first */
 	size_t history_count;
 	struct drain_record *fresh; /* owned; of the step at hand */
-	size_t fresh_count, fresh_room;
+	size_t fresh_count;
 	struct drain_told *told; /* owned; sorted by node */
-	size_t told_count, told_room;
+	size_t told_count;
 	char *wave; /* owned; the last recorded wave; NULL: none */
 	struct cluster *seen; /* held; of the last step; NULL: none yet */
 	int64_t last_ns; /* of the last step; 0: none yet */

@@ -74,8 +74,7 @@ const char *drain_reason_unblock(enum drain_reason r)
 	return rows[r].unblock;
 }
 
-void *drain_put_name(void *array, size_t *count, size_t *room, size_t size, const char *name,
-		     size_t *at)
+void *drain_put_name(void *array, size_t *count, size_t size, const char *name, size_t *at)
 {
 	bool found;
 	char *of, *place, *copy;
@@ -83,7 +82,7 @@ void *drain_put_name(void *array, size_t *count, size_t *room, size_t size, cons
 	*at = array_find_name(array, *count, size, name, &found);
 	if (found)
 		return array;
-	of = mem_grow(array, *count, room, size);
+	of = array_grow(array, *count, size);
 	place = of + *at * size;
 	memmove(place + size, place, ((*count)++ - *at) * size);
 	memset(place, 0, size);

@@ -91,8 +91,7 @@ static void add_budget(struct drain_pdbs *p, uint32_t which)
 		b->key = key;
 		HASH_ADD_KEYPTR(hh, p->buckets, b->key, strlen(b->key), b);
 	}
-	b->which = array_grow(b->which, b->count, sizeof(*b->which));
-	b->which[b->count++] = which;
+	ARRAY_ADD(b->which, b->count) = which;
 }
 
 struct drain_pdbs *drain_pdbs_new(enum drain_variant variant, struct object *const *budgets,
@@ -154,8 +153,7 @@ static void match_bucket(const struct drain_pdbs *p, const struct label *label, 
 
 		if (!selector_matches(budget->selector, &m->template->labels))
 			continue;
-		m->which = array_grow(m->which, m->count, sizeof(*m->which));
-		m->which[m->count++] = b->which[i];
+		ARRAY_ADD(m->which, m->count) = b->which[i];
 	}
 }
 
@@ -169,8 +167,7 @@ static struct match *new_match(const struct drain_pdbs *p, const struct kube_pod
 	match_bucket(p, NULL, m);
 	for (size_t i = 0; i < labels->count; i++)
 		match_bucket(p, &labels->of[i], m);
-	if (m->count)
-		qsort(m->which, m->count, sizeof(*m->which), array_compare_uint32);
+	array_sort(m->which, m->count, sizeof(*m->which), array_compare_uint32);
 	return m;
 }
 

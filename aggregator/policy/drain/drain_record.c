@@ -174,8 +174,7 @@ static void record_costs(struct drain_run *r)
 		w->costs[w->cost_count++] = owner->of;
 		free(owner);
 	}
-	if (w->cost_count)
-		qsort(w->costs, w->cost_count, sizeof(*w->costs), compare_costs);
+	array_sort(w->costs, w->cost_count, sizeof(*w->costs), compare_costs);
 	free(pods);
 }
 

@@ -28,13 +28,12 @@ static const int64_t SECOND_NS = 1000000000, UNSCHEDULABLE_NS = 10000000000;
 
 struct items {
 	struct drain_item *of; /* owned */
-	size_t count, room;
+	size_t count;
 };
 
 static void add_item(struct items *l, place_pod pod, place_node hint)
 {
-	l->of = mem_grow(l->of, l->count, &l->room, sizeof(*l->of));
-	l->of[l->count++] = (struct drain_item){pod, hint, PLACE_NONE, 0};
+	ARRAY_ADD(l->of, l->count) = (struct drain_item){pod, hint, PLACE_NONE, 0};
 }
 
 enum drain_extra drain_extra_of(const struct drain_run *r, place_pod pod)
@@ -65,8 +64,8 @@ static place_pod add_extra(struct drain_run *r, const struct kube_pod *pod, enum
 	struct drain_plan *p = r->plan;
 
 	mark_extra(r, handle, what, number);
-	p->held = array_grow(p->held, p->held_count, sizeof(struct kube_pod *));
-	p->held[p->held_count++] = (struct kube_pod *)object_hold((struct object *)&pod->object);
+	ARRAY_ADD(p->held, p->held_count) =
+		(struct kube_pod *)object_hold((struct object *)&pod->object);
 	return handle;
 }
 
@@ -76,8 +75,7 @@ static void record_move(struct drain_run *r, const struct drain_item *item)
 
 	if (item->to == PLACE_NONE || drain_extra_of(r, item->pod) == DRAIN_EXTRA_PLACEHOLDER)
 		return;
-	to->moves = array_grow(to->moves, to->move_count, sizeof(*to->moves));
-	to->moves[to->move_count++] = (struct drain_move){
+	ARRAY_ADD(to->moves, to->move_count) = (struct drain_move){
 		.pod = place_pod_record(r->place, item->pod),
 		.to = place_node_name(r->place, item->to),
 	};

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_eligibility.h"
+#include "shared/array.h"
 #include "shared/duration.h"
 #include "shared/mem.h"
 
@@ -103,10 +104,8 @@ static void append_eviction(struct drain_state *s, struct kube_pod *pod, int64_t
 {
 	if (s->eviction_count == DRAIN_EVICTIONS_MAX)
 		drop_evictions(s, 0, DRAIN_EVICTIONS_MAX / 4);
-	s->evictions =
-		mem_grow(s->evictions, s->eviction_count, &s->eviction_room, sizeof(*s->evictions));
 	object_hold(&pod->object);
-	s->evictions[s->eviction_count++] = (struct drain_eviction){pod, when_ns, leaving};
+	ARRAY_ADD(s->evictions, s->eviction_count) = (struct drain_eviction){pod, when_ns, leaving};
 }
 
 void drain_state_add_eviction(struct drain_state *s, struct kube_pod *pod, int64_t when_ns,

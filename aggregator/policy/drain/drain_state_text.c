@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_internal.h"
+#include "shared/array.h"
 #include "shared/document.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
@@ -106,8 +107,7 @@ static void write_hints(struct jsonw *w, struct drain_hint *hints)
 
 	for (struct drain_hint *h = hints; h; h = h->hh.next)
 		sorted[at++] = h;
-	if (count)
-		qsort(sorted, count, sizeof(struct drain_hint *), compare_hints);
+	array_sort(sorted, count, sizeof(struct drain_hint *), compare_hints);
 	jsonw_key_object(w, "hints");
 	for (size_t i = 0; i < count; i++)
 		jsonw_key_string(w, sorted[i]->uid, sorted[i]->node);

@@ -44,8 +44,8 @@ void drain_timers_update(struct drain_timers *t, enum drain_variant variant,
 
 		if (!runs_on(variant, nodes[i].seen, old != NULL))
 			continue;
-		next.of = drain_put_name(next.of, &next.count, &next.room, sizeof(*next.of),
-					 nodes[i].node, &at);
+		next.of =
+			drain_put_name(next.of, &next.count, sizeof(*next.of), nodes[i].node, &at);
 		next.of[at].since_ns = old ? old->since_ns : now_ns;
 		next.of[at].kind = nodes[i].ready ? DRAIN_TIMER_UNNEEDED : DRAIN_TIMER_UNREADY;
 	}
@@ -61,7 +61,7 @@ void drain_timers_load(struct drain_timers *t, const struct drain_timer *record,
 
 	if (elapsed_ns(now_ns, saved_ns) > ttl_ns)
 		return;
-	t->of = drain_put_name(t->of, &t->count, &t->room, sizeof(*t->of), record->node, &at);
+	t->of = drain_put_name(t->of, &t->count, sizeof(*t->of), record->node, &at);
 	if (t->count == before && t->of[at].since_ns >= since_ns)
 		return;
 	t->of[at].since_ns = since_ns;
@@ -146,7 +146,7 @@ void drain_unremovable_add(struct drain_unremovable *u, const char *node,
 	struct drain_failure *f;
 	size_t at;
 
-	u->of = drain_put_name(u->of, &u->count, &u->room, sizeof(*u->of), node, &at);
+	u->of = drain_put_name(u->of, &u->count, sizeof(*u->of), node, &at);
 	f = &u->of[at];
 	free(f->why.text);
 	f->why = *why;

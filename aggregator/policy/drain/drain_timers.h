@@ -32,7 +32,7 @@ struct drain_timer {
 /* Sorted by node, each once. */
 struct drain_timers {
 	struct drain_timer *of; /* owned */
-	size_t count, room;
+	size_t count;
 };
 
 enum drain_seen { DRAIN_SEEN_UNNEEDED, DRAIN_SEEN_NEEDED, DRAIN_SEEN_DELETED, DRAIN_NOT_SEEN };
@@ -90,7 +90,7 @@ struct drain_failure {
 /* Sorted by node. All zero at first. */
 struct drain_unremovable {
 	struct drain_failure *of; /* owned */
-	size_t count, room;
+	size_t count;
 };
 
 void drain_unremovable_fini(struct drain_unremovable *u);

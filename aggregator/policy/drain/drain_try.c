@@ -10,6 +10,7 @@
 
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/drain/drain_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 static const double GIB = 1073741824.0;
@@ -199,8 +200,7 @@ static void note_others(struct drain_run *r, const bool *allowed, place_pod firs
 		    place_choose(r->place, pod, r->config->order, PLACE_NONE, allowed, NULL) !=
 			    PLACE_NONE)
 			continue;
-		t->other = mem_realloc(t->other, (t->others + 1) * sizeof(struct kube_pod *));
-		t->other[t->others++] = place_pod_record(r->place, pod);
+		ARRAY_ADD(t->other, t->others) = place_pod_record(r->place, pod);
 	}
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "aggregator/model/object_json.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 /* --- reading */
@@ -65,8 +66,7 @@ int device_selector_read(const char *expression, struct device_selector *out)
 		err = regexec(&term, expression, PARTS, parts, 0) ? -EINVAL : 0;
 		if (err)
 			break;
-		out->of = mem_realloc(out->of, (out->count + 1) * sizeof(*out->of));
-		out->of[out->count++] = read_term(expression, parts);
+		ARRAY_ADD(out->of, out->count) = read_term(expression, parts);
 		out->reads_attributes |= parts[DOMAIN].rm_so >= 0;
 		if (parts[DOMAIN].rm_so < 0 && parts[TEXT_CONSTANT].rm_so < 0)
 			err = -EINVAL;

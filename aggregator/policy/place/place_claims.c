@@ -14,6 +14,7 @@
 
 #include "aggregator/model/object_json.h"
 #include "aggregator/policy/place/place_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 #include "shared/quantity.h"
 
@@ -458,8 +459,7 @@ static int compare_claims(const void *a, const void *b)
 
 void place_claims_sort(struct place_class *c)
 {
-	if (c->claims.count > 1)
-		qsort(c->claims.of, c->claims.count, sizeof(struct place_claim *), compare_claims);
+	array_sort(c->claims.of, c->claims.count, sizeof(struct place_claim *), compare_claims);
 }
 
 /* --- the next view */

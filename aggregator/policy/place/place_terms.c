@@ -254,8 +254,7 @@ void place_terms_add_zones(struct place_terms *t, const char *key, const char *v
 			break;
 		values = end + 2;
 	}
-	t->of = mem_realloc(t->of, (t->count + 1) * sizeof(*t->of));
-	t->of[t->count++] = (struct place_one_term){.count = 1, .of = r};
+	ARRAY_ADD(t->of, t->count) = (struct place_one_term){.count = 1, .of = r};
 }
 
 static bool has_value(const struct place_requirement *r, const char *value)

@@ -588,8 +588,7 @@ void quota_lint(const struct view *v, const struct quota_book *b, const struct q
 	check_held(&l);
 	check_namespaces(&l);
 	check_pods(&l);
-	if (out->count > 1)
-		qsort(out->of, out->count, sizeof(*out->of), compare_findings);
+	array_sort(out->of, out->count, sizeof(*out->of), compare_findings);
 	resources_fini(&l.capacity);
 	resources_fini(&l.ready);
 	resources_fini(&l.guaranteed);

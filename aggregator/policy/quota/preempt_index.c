@@ -92,8 +92,7 @@ static void fill_nominees(struct preempt *x)
 
 		if (!*pod->nominated_node || pod->deletion_ns || !kube_pod_is_active(pod))
 			continue;
-		x->nominees = array_grow(x->nominees, x->nominee_count, sizeof(*x->nominees));
-		x->nominees[x->nominee_count++] = (struct preempt_nominee){
+		ARRAY_ADD(x->nominees, x->nominee_count) = (struct preempt_nominee){
 			.pod = pod, .node = n < x->view->node_count ? (place_node)n : PLACE_NONE};
 	}
 }

@@ -219,8 +219,7 @@ void preempt_run_leave(struct preempt_run *r)
 			continue;
 		place_take(r->place, handle);
 		quota_book_subtract(r->book, pod->object.namespace, kube_pod_requests(pod));
-		r->going = array_grow(r->going, r->going_count, sizeof(*r->going));
-		r->going[r->going_count++] = (struct preempt_going){i, false};
+		ARRAY_ADD(r->going, r->going_count) = (struct preempt_going){i, false};
 	}
 	read_again(r);
 }
@@ -443,8 +442,7 @@ void preempt_run_match(struct preempt_run *r, struct preempt_victim_candidate *p
 
 		if (!counts_for(r, &r->index->budgets[budget], pod->pod))
 			continue;
-		r->matches = array_grow(r->matches, r->match_count, sizeof(*r->matches));
-		r->matches[r->match_count++] = budget;
+		ARRAY_ADD(r->matches, r->match_count) = budget;
 		if (r->budget_most[budget] == INT32_MIN)
 			read_budget(r, budget, space);
 	}

@@ -115,8 +115,7 @@ static enum preempt_outcome without_all(struct attempt *a, enum place_filter *f)
 		if (p->taken || !preempt_victims_is_there(r, p))
 			continue;
 		preempt_run_take(r, p);
-		a->taken = array_grow(a->taken, a->taken_count, sizeof(*a->taken));
-		a->taken[a->taken_count++] = a->of[i];
+		ARRAY_ADD(a->taken, a->taken_count) = a->of[i];
 	}
 	*f = preempt_run_fits(r, a->at);
 	allowed = preempt_run_quotas_allow(r);

@@ -222,8 +222,7 @@ void preempt_upstream_candidates(struct preempt_run *r, struct preempt_candidate
 
 		if (!preempt_run_allows(r, n) || !preempt_upstream_node(r, n, &one))
 			continue;
-		out->of = array_grow(out->of, out->count, sizeof(*out->of));
-		out->of[out->count++] = one;
+		ARRAY_ADD(out->of, out->count) = one;
 	}
 }
 

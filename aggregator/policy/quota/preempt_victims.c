@@ -44,8 +44,7 @@ static void add_contest(struct preempt_run *r, uint64_t value)
 	for (uint32_t i = 0; i < r->contest_count; i++)
 		if (r->contests[i] == value)
 			return;
-	r->contests = array_grow(r->contests, r->contest_count, sizeof(*r->contests));
-	r->contests[r->contest_count++] = value;
+	ARRAY_ADD(r->contests, r->contest_count) = value;
 }
 
 /*

@@ -60,8 +60,7 @@ void slack_arrivals_add(struct slack_arrivals *a, int64_t created_ns,
 {
 	if (created_ns <= a->seen_ns || created_ns > a->until_ns)
 		return;
-	a->of = array_grow(a->of, a->count, sizeof(*a->of));
-	a->of[a->count++] = (struct slack_arrival){created_ns / a->span_ns, *shape, 1};
+	ARRAY_ADD(a->of, a->count) = (struct slack_arrival){created_ns / a->span_ns, *shape, 1};
 }
 
 static void merge(struct slack_arrivals *a)

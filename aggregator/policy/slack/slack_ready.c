@@ -290,8 +290,7 @@ static bool add_bin(struct packing *p, const struct slack_entry *e)
 		    fit_by_others(p->run, &e->pattern, type->like) <= 0 ||
 		    !place_admits(p->run->place, e->probe, type->like))
 			continue;
-		p->bins = array_grow(p->bins, p->bin_count, sizeof(*p->bins));
-		p->bins[p->bin_count++] = (struct bin){t, type->gives, type->pods, false};
+		ARRAY_ADD(p->bins, p->bin_count) = (struct bin){t, type->gives, type->pods, false};
 		type->count++;
 		return true;
 	}

@@ -67,8 +67,7 @@ static void survey_pod(struct slack_survey *s, place_node n, const struct kube_p
 
 	slack_amount_add(&node->left, &asks, -1);
 	if (slack_is_balloon(pod)) {
-		s->balloons = array_grow(s->balloons, s->balloon_count, sizeof(*s->balloons));
-		s->balloons[s->balloon_count++] = (struct slack_balloon){pod, n};
+		ARRAY_ADD(s->balloons, s->balloon_count) = (struct slack_balloon){pod, n};
 		return;
 	}
 	node->free_pods--;

@@ -25,8 +25,8 @@ void slack_add_issue(struct slack_result *r, const char *who, const char *format
 	va_start(args, format);
 	vsnprintf(text.text, sizeof(text.text), format, args);
 	va_end(args);
-	r->issues = array_grow(r->issues, r->issue_count, sizeof(*r->issues));
-	r->issues[r->issue_count++] = (struct slack_issue){mem_strdup(who), mem_strdup(text.text)};
+	ARRAY_ADD(r->issues, r->issue_count) =
+		(struct slack_issue){mem_strdup(who), mem_strdup(text.text)};
 }
 
 const char *slack_result_name(struct slack_result *r, const char *name)
@@ -34,9 +34,7 @@ const char *slack_result_name(struct slack_result *r, const char *name)
 	/* Names come in runs. */
 	if (r->name_count && strcmp(r->names[r->name_count - 1], name) == 0)
 		return r->names[r->name_count - 1];
-	r->names = array_grow(r->names, r->name_count, sizeof(char *));
-	r->names[r->name_count] = mem_strdup(name);
-	return r->names[r->name_count++];
+	return ARRAY_ADD(r->names, r->name_count) = mem_strdup(name);
 }
 
 struct slack_move *slack_add_move(struct slack_run *r, enum slack_cause cause, const char *class,
@@ -44,10 +42,9 @@ struct slack_move *slack_add_move(struct slack_run *r, enum slack_cause cause, c
 {
 	struct slack_result *out = r->result;
 
-	out->moves = array_grow(out->moves, out->move_count, sizeof(*out->moves));
-	out->moves[out->move_count] =
+	ARRAY_ADD(out->moves, out->move_count) =
 		(struct slack_move){.class = class, .from = from, .to = to, .cause = cause};
-	return &out->moves[out->move_count++];
+	return &out->moves[out->move_count - 1];
 }
 
 void slack_write_amount(struct buf *out, const struct slack_amount *a)
@@ -196,8 +193,7 @@ void slack_tell(struct slack_run *r)
 	struct slack_result *res = r->result;
 	struct buf *out = &res->narration;
 
-	if (res->issue_count)
-		qsort(res->issues, res->issue_count, sizeof(*res->issues), compare_issues);
+	array_sort(res->issues, res->issue_count, sizeof(*res->issues), compare_issues);
 	tell_target(r, out);
 	tell_moves(res, out);
 	for (size_t c = 0; c < res->class_count; c++)

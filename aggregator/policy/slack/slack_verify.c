@@ -53,8 +53,7 @@ void slack_verify_init(struct slack_run *r)
 			if (!e->pattern.is_company || !e->wanted ||
 			    !place_minds(r->place, e->probe, r->classes[class]->probe))
 				continue;
-			r->minders = array_grow(r->minders, at, sizeof(*r->minders));
-			r->minders[at++] = other;
+			ARRAY_ADD(r->minders, at) = other;
 		}
 	}
 	r->minders_from[count] = at;
