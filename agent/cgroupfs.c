@@ -215,8 +215,7 @@ static int open_roots(struct cgroupfs *fs, const char *root, struct error *error
 	return error_fail(
 		error, -ENOENT,
 		"no cgroup hierarchy is mounted at or below %s: mount the host's /sys/fs/cgroup "
-		"there "
-		"(read-only is enough), or name the place with --cgroup-root",
+		"there (read-only is enough), or name the place with --cgroup-root",
 		root);
 }
 

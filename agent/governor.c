@@ -134,8 +134,7 @@ static bool over_budget(struct governor *g, struct error *said)
 		g->said_over = true;
 		error_set(said,
 			  "the agent uses %.3g %% of a core at %d Hz, the lowest rate; the budget "
-			  "of %.3g "
-			  "%% is not kept",
+			  "of %.3g %% is not kept",
 			  cost, g->rate_hz, g->budget_percent);
 		return true;
 	}

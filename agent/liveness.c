@@ -185,8 +185,7 @@ int liveness_check(const char *path, struct error *status, struct error *error)
 		if (clock_mono_ns() > until)
 			return error_fail(
 				error, -ETIMEDOUT,
-				"the agent, process %d, has not come to the end of a tick for "
-				"%d s",
+				"the agent, process %d, has not come to the end of a tick for %d s",
 				(int)agent, (int)(WAIT_NS / NS_PER_SEC));
 		rc = liveness_count_waits(PROC, agent, &now, error);
 	}

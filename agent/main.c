@@ -138,11 +138,10 @@ static int node_name(const struct agent_options *o, char name[NODE_NAME_MAX + 1]
 		memcpy(name, wanted, len + 1);
 		return 0;
 	}
-	return error_fail(
-		error, -1,
-		"--node-name: \"%.100s\" is not a node name; use letters, digits, '-', '.', "
-		"'_', at most %d",
-		wanted, NODE_NAME_MAX);
+	return error_fail(error, -1,
+			  "--node-name: \"%.100s\" is not a node name; use letters, digits, '-', "
+			  "'.', '_', at most %d",
+			  wanted, NODE_NAME_MAX);
 }
 
 static int read_enrolment(const struct agent_options *o, struct enroller_config *enrol,

@@ -196,11 +196,10 @@ static int check_task(const struct sampler_bpf_walks *w, const struct sampler_bp
 		if (state->overflow || state->populated < state->cursor || !state->populated)
 			return 0;
 	}
-	return error_fail(
-		error, -ENOTSUP,
-		"of %u cgroups with processes only %u can be seen from this pid namespace: it "
-		"takes the host's",
-		state->populated + 1, state->cursor);
+	return error_fail(error, -ENOTSUP,
+			  "of %u cgroups with processes only %u can be seen from this pid "
+			  "namespace: it takes the host's",
+			  state->populated + 1, state->cursor);
 }
 
 const struct sampler_bpf_method sampler_bpf_task_method = {

@@ -126,11 +126,10 @@ static int check(struct endpoint *endpoint, const char *url, const struct sender
 	if (endpoint->kind == ENDPOINT_TCP && !strcmp(endpoint->host, "*"))
 		return error_fail(reason, -EINVAL, "%s: \"*\" is nobody to send to", url);
 	if (endpoint->kind == ENDPOINT_TCP && !config->enroller && !config->keys->count)
-		return error_fail(
-			reason, -EINVAL,
-			"%s: needs a key (--key-file, or --aggregator-key to enrol); only ipc:// "
-			"goes without, and --once needs no aggregator",
-			url);
+		return error_fail(reason, -EINVAL,
+				  "%s: needs a key (--key-file, or --aggregator-key to enrol); "
+				  "only ipc:// goes without, and --once needs no aggregator",
+				  url);
 	if (!frame_node_name_valid(config->node, strlen(config->node)))
 		return error_fail(reason, -EINVAL,
 				  "node name \"%.300s\": letters, digits, '-', '.', '_', 1 to %d",

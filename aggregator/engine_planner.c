@@ -99,8 +99,7 @@ static void note_time(struct planner *p, int64_t took_ns)
 		return;
 	if (!counter_get(&c->late))
 		log_warn("a plan took %.1f s, more than the %.1f s of --plan-interval: this is "
-			 "logged "
-			 "once, and counted",
+			 "logged once, and counted",
 			 (double)took_ns / NS_PER_SEC, (double)p->config.every_ns / NS_PER_SEC);
 	counter_add(&c->late, 1);
 }

@@ -196,11 +196,9 @@ static const struct option_spec specs[] = {
 static const struct option_note manual[] = {
 	{"DESCRIPTION", NULL,
 	 "The aggregator gathers what evenkeel-agent(8) measures on every node, keeps windows of "
-	 "5, 10 and 15 minutes, "
-	 "joins them with the objects of the Kubernetes API where there is one, and answers over "
-	 "HTTP: schedulers "
-	 "(/watcher, /extender), people (evenkeel(1)) and monitoring (/metrics). It needs no "
-	 "capability."},
+	 "5, 10 and 15 minutes, joins them with the objects of the Kubernetes API where there is "
+	 "one, and answers over HTTP: schedulers (/watcher, /extender), people (evenkeel(1)) and "
+	 "monitoring (/metrics). It needs no capability."},
 	{"FILES", "/etc/evenkeel/aggregator.yaml", "The configuration that the service reads."},
 	{NULL, "/etc/evenkeel/keys/",
 	 "Keys of the service. All are accepted; each agent is answered with the key that it "
@@ -335,9 +333,8 @@ static int check_api_options(const struct aggregator_options *o, struct error *e
 		error_set(error, "--own-secrets needs the Kubernetes API: give neither --snapshot "
 				 "nor --standalone with it");
 	else if (c->own_secrets && !c->enrolment_key_path && !o->access.certificate)
-		error_set(error,
-			  "--own-secrets needs --enrolment-key, or --tls-cert and --tls-key: "
-			  "the files that it writes");
+		error_set(error, "--own-secrets needs --enrolment-key, or --tls-cert and "
+				 "--tls-key: the files that it writes");
 	else if (c->nudge_claim && !requeuer_claim_namespace(c->nudge_claim))
 		error_set(error, "--nudge-claim: \"%.300s\" is no NAMESPACE/NAME", c->nudge_claim);
 	else
@@ -367,8 +364,9 @@ static int check_enrolment(const struct aggregator_options *o, struct error *err
 			  "--enrolment-key: no agent could report: give --join-token-file or "
 			  "--enrol-service-account, or --allow-shared-key true during a change");
 	else if (o->allow_shared_key == 2 && !c->enrolment_key_path)
-		error_set(error, "--allow-shared-key false: without --enrolment-key no agent could "
-				 "report");
+		error_set(
+			error,
+			"--allow-shared-key false: without --enrolment-key no agent could report");
 	else if (o->allow_shared_key == 1 && !c->key_path)
 		error_set(error, "--allow-shared-key true: no --key-file has a shared key");
 	else

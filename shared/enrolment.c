@@ -59,11 +59,10 @@ int enrolment_public_read(uint8_t public_key[ENROLMENT_PUBLIC_LEN], const char *
 
 	if (sodium_base642bin(bytes, sizeof(bytes), text, len, " \r\n", &count, NULL, VARIANT) ||
 	    count != sizeof(bytes) || sodium_is_zero(bytes, sizeof(bytes)))
-		return error_fail(
-			error, -EINVAL,
-			"not an aggregator's public key: one line of %d characters of base64, as "
-			"the aggregator writes it beside its --enrolment-key",
-			ENROLMENT_PUBLIC_TEXT_LEN);
+		return error_fail(error, -EINVAL,
+				  "not an aggregator's public key: one line of %d characters of "
+				  "base64, as the aggregator writes it beside its --enrolment-key",
+				  ENROLMENT_PUBLIC_TEXT_LEN);
 	memcpy(public_key, bytes, sizeof(bytes));
 	return 0;
 }
@@ -310,8 +309,8 @@ int enrolment_answer_open(const void *data, size_t len, const struct frame_heade
 	if (crypto_box_open_easy((uint8_t *)buf_reserve(&plain, box_len), box + header_len, box_len,
 				 h.nonce, public_key, reply_secret)) {
 		rc = error_fail(error, -EKEYREJECTED,
-				"an answer to an enrolment that does not open: forged, damaged, "
-				"or to another one");
+				"an answer to an enrolment that does not open: forged, damaged, or "
+				"to another one");
 	} else {
 		plain.len = box_len - crypto_box_MACBYTES;
 		rc = read_answer(&plain, a, error);

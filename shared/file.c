@@ -81,11 +81,10 @@ static int check_secret(int fd, bool private, struct error *reason)
 	if (!S_ISREG(st.st_mode))
 		return error_fail(reason, -EINVAL, "not a regular file");
 	if (private && (st.st_mode & (S_IROTH | S_IWOTH)))
-		return error_fail(
-			reason, -EPERM,
-			"others may read or write it (mode %04o): chmod o-rw it; of a Secret's "
-			"volume, defaultMode: 0440 with an fsGroup",
-			st.st_mode & 07777);
+		return error_fail(reason, -EPERM,
+				  "others may read or write it (mode %04o): chmod o-rw it; of a "
+				  "Secret's volume, defaultMode: 0440 with an fsGroup",
+				  st.st_mode & 07777);
 	return 0;
 }
 

@@ -150,11 +150,10 @@ static int parse(const char *text, int shift, int64_t *value, struct error *erro
 	struct number n;
 
 	if (!parse_number(text, &n))
-		return error_fail(
-			error, -EINVAL,
-			"\"%.100s\" is not a quantity: a number like 250m, 1.5Gi or 12e6 is "
-			"expected",
-			text);
+		return error_fail(error, -EINVAL,
+				  "\"%.100s\" is not a quantity: a number like 250m, 1.5Gi or 12e6 "
+				  "is expected",
+				  text);
 	*value = evaluate(&n, shift);
 	return 0;
 }

@@ -411,9 +411,8 @@ static void judge_rest(const struct act_input *in, const struct act_node *n, str
 	int64_t age_ns = llabs(in->wall_ns - n->mark.since_ns);
 
 	if (n->mark.phase == MARK_DRAINED && !n->wants_drain && age_ns < DRAINED_REST_NS)
-		error_set(why,
-			  "it was drained less than 24 hours ago: evenkeel act drain drains it "
-			  "again");
+		error_set(why, "it was drained less than 24 hours ago: evenkeel act drain drains "
+			       "it again");
 	else if (n->mark.phase == MARK_ROLLED_BACK && age_ns < ROLLED_BACK_REST_NS)
 		error_set(why, "it was rolled back less than 10 minutes ago");
 }

@@ -86,10 +86,10 @@ static const struct option_spec specs[] = {
 static const struct option_note manual[] = {
 	{"DESCRIPTION", NULL,
 	 "The actuator carries out drain plans of evenkeel-aggregator(8): it cordons and taints "
-	 "the nodes of a wave, has the plan proven by the planner and by an independent checker "
-	 "on a snapshot that has the taints, evicts pod after pod by the Eviction API, and rolls "
-	 "back what fails. It reaches the aggregator through the Kubernetes API. One of several "
-	 "acts at a time, by a Lease."},
+	 "the nodes of a wave, has the plan proven by the planner and by an independent checker on "
+	 "a snapshot that has the taints, evicts pod after pod by the Eviction API, and rolls back "
+	 "what fails. It reaches the aggregator through the Kubernetes API. One of several acts at "
+	 "a time, by a Lease."},
 	{"SIGNALS", "SIGTERM, SIGINT", "End; drains are left to the next holder of the Lease."},
 	{"EXIT STATUS", "0", "It was told to end."},
 	{NULL, "1", "It cannot start, or a dry run finds a drain of an actuator."},
@@ -179,8 +179,8 @@ static void try_wave(struct actuator *a, const struct act_output *out)
 /* Nothing would end it. */
 static void refuse_drain(struct actuator *a, const char *node)
 {
-	log_error("--dry-run: node %s has a drain or the taint " MARK_TAINT "; undo it, or let an "
-		  "actuator without --dry-run end it",
+	log_error("--dry-run: node %s has a drain or the taint " MARK_TAINT
+		  "; undo it, or let an actuator without --dry-run end it",
 		  node);
 	a->refuses = true;
 	atomic_store(&stopping, true);
@@ -320,8 +320,7 @@ static int check_acts(char **acts, struct error *error)
 		if (!array_has_text(known, *acts))
 			return error_fail(
 				error, -EINVAL,
-				"--act: \"%.100s\" is unknown; drain, reclaim and slack are "
-				"known",
+				"--act: \"%.100s\" is unknown; drain, reclaim and slack are known",
 				*acts);
 	return 0;
 }

@@ -102,10 +102,9 @@ static const struct api_field advice_query[] = {
 	LABELS,
 	OPTIONAL("policy", API_STRING, advice_policies,
 		 "How much room proposals leave above what is demanded."),
-	OPTIONAL(
-		"throttledBelow", API_STRING, NULL,
-		"The share of periods that a proposed CPU limit may throttle: 1% or 0.01, which is "
-		"the default."),
+	OPTIONAL("throttledBelow", API_STRING, NULL,
+		 "The share of periods that a proposed CPU limit may throttle: 1% or 0.01, which "
+		 "is the default."),
 	EXPLAIN,
 	{0},
 };

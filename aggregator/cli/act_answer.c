@@ -140,10 +140,9 @@ static int judge_act(struct cli *cli, const cJSON *doc)
 	char age[UNITS_LEN];
 
 	if (!document_text(doc, "actuator.holder"))
-		return error_fail(
-			&cli->reason, CLI_STALE,
-			"no actuator has reported; evenkeel-actuator does not run, or may "
-			"not report");
+		return error_fail(&cli->reason, CLI_STALE,
+				  "no actuator has reported; evenkeel-actuator does not run, or "
+				  "may not report");
 	if (ago <= SILENT_S)
 		return CLI_OK;
 	units_age(ago, age);

@@ -224,10 +224,9 @@ static int stop(struct follow *f)
 		error_prefix(&cli->reason, "interrupted, but the actuator is not paused");
 		return code;
 	}
-	return error_fail(
-		&cli->reason, CLI_ERROR,
-		"interrupted; the actuator is asked to pause: evenkeel act resume goes on, "
-		"evenkeel act undo gives nodes back");
+	return error_fail(&cli->reason, CLI_ERROR,
+			  "interrupted; the actuator is asked to pause: evenkeel act resume goes "
+			  "on, evenkeel act undo gives nodes back");
 }
 
 /* Reads the newest state. False: the exit code is in *code. */
@@ -247,10 +246,9 @@ static bool read_state(struct follow *f, int64_t *heard_ns, int *code)
 	f->cli->reason.text[0] = '\0';
 	if (request_of(f))
 		return true;
-	*code = error_fail(
-		&f->cli->reason, CLI_ERROR,
-		"the request is gone: the aggregator began anew; evenkeel act status shows "
-		"what the actuator does");
+	*code = error_fail(&f->cli->reason, CLI_ERROR,
+			   "the request is gone: the aggregator began anew; evenkeel act status "
+			   "shows what the actuator does");
 	return false;
 }
 

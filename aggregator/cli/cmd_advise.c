@@ -415,10 +415,10 @@ static void add_resize(struct option_list *to, const cJSON *item)
 
 	add_amount(&amounts, item, "cpu", "cpuMillicores", 1, "m");
 	add_amount(&amounts, item, "memory", "memoryBytes", 0x1p20, "Mi");
-	ARRAY_ADD(to->items, to->count) =
-		mem_printf("%s/%s=%s/%s", document_text(item, "namespace"),
-			   document_text(item, "workload.name"), document_text(item, "container"),
-			   amounts.data);
+	to->items = array_grow(to->items, to->count, sizeof(*to->items));
+	to->items[to->count++] = mem_printf("%s/%s=%s/%s", document_text(item, "namespace"),
+					    document_text(item, "workload.name"),
+					    document_text(item, "container"), amounts.data);
 	buf_fini(&amounts);
 }
 

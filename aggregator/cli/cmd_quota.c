@@ -157,11 +157,10 @@ static int dispatch(struct cli *cli)
 	const char *namespace = cli->options->namespace;
 
 	if (cli->operand_count > 1)
-		return error_fail(
-			&cli->reason, CLI_USAGE,
-			"quota takes one namespace, or one of admit, preempt and lint, and "
-			"not \"%.60s\" as well",
-			cli->operands[1]);
+		return error_fail(&cli->reason, CLI_USAGE,
+				  "quota takes one namespace, or one of admit, preempt and lint, "
+				  "and not \"%.60s\" as well",
+				  cli->operands[1]);
 	if (word && strcmp(word, "lint") == 0)
 		return get(cli, &quota_lint_answer, NULL, namespace);
 	if (word && strcmp(word, "admit") == 0 && cli->form == OUTPUT_NAME)

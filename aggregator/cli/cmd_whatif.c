@@ -384,8 +384,7 @@ static int open_changed(struct whatif_run *run, const struct variant *v, struct 
 	*snapshot = cJSON_ParseWithLength(run->snapshot.data, run->snapshot.len);
 	if (!*snapshot)
 		return error_fail(reason, CLI_ERROR,
-				  "the answer is not JSON; is that an "
-				  "evenkeel-aggregator?");
+				  "the answer is not JSON; is that an evenkeel-aggregator?");
 	forget_failures(*snapshot);
 	if (v->options)
 		rc = whatif_change(*snapshot, &v->options->changes, reason);

@@ -198,8 +198,7 @@ int ingest_open(struct ingest **out, const char *url, const struct keyring *keys
 	if (endpoint.kind == ENDPOINT_TCP && !keys->count && !enrolment)
 		return error_fail(
 			reason, -EINVAL,
-			"%s: needs a key (--key-file or --enrolment-key); only ipc:// goes "
-			"without",
+			"%s: needs a key (--key-file or --enrolment-key); only ipc:// goes without",
 			url);
 	rc = ingest_socket_listen(&listener, &endpoint, reason);
 	if (rc)

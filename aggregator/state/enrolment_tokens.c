@@ -67,11 +67,10 @@ static int take_line(struct enrolment_tokens *t, const char *text, size_t len, s
 	while (token_len < len && !is_space(text[token_len]))
 		token_len++;
 	if (token_len < ENROLMENT_TOKEN_LEAST)
-		return error_fail(
-			error, -EINVAL,
-			"line %zu: the token is shorter than %d characters; make one with "
-			"head -c 32 /dev/urandom | base64 -w0",
-			number, ENROLMENT_TOKEN_LEAST);
+		return error_fail(error, -EINVAL,
+				  "line %zu: the token is shorter than %d characters; make one "
+				  "with head -c 32 /dev/urandom | base64 -w0",
+				  number, ENROLMENT_TOKEN_LEAST);
 	line.patterns =
 		memchr(text, '\0', len) ? NULL : read_patterns(text + token_len, len - token_len);
 	if (!line.patterns)

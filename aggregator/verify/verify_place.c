@@ -353,11 +353,10 @@ static bool constraint_holds(const struct verify_question *q, const cJSON *const
 	free(of);
 	if (!domains || domains < verify_number(constraint, "minDomains", 1))
 		least = 0;
-	return here - least <= most ||
-	       REFUSE(q,
-		      "spread: %d pods in %s=%s would be %d above %d of the emptiest, the most is "
-		      "%.0f",
-		      here, key, value, here - least, least, most);
+	return here - least <= most || REFUSE(q,
+					      "spread: %d pods in %s=%s would be %d above %d of "
+					      "the emptiest, the most is %.0f",
+					      here, key, value, here - least, least, most);
 }
 
 static bool spread(const struct verify_question *q)

@@ -386,10 +386,9 @@ enum auth_verdict auth_check(struct auth *auth, const struct auth_request *rq,
 		if (!acts)
 			return AUTH_PASS;
 		if (kind == BEARER_NONE)
-			return refuse_act(
-				auth, refusal,
-				"a client certificate gives no right to act: send a bearer token "
-				"that has it");
+			return refuse_act(auth, refusal,
+					  "a client certificate gives no right to act: send a "
+					  "bearer token that has it");
 	}
 	if (kind != BEARER_TOKEN)
 		return refuse_stranger(auth, rq, kind, refusal);

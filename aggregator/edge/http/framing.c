@@ -60,8 +60,7 @@ static bool is_name(const char *text)
 }
 
 static const char not_plain[] =
-	"a line of the headers holds a NUL or a CR, goes on in the next, or "
-	"ends without CR and LF";
+	"a line of the headers holds a NUL or a CR, goes on in the next, or ends without CR and LF";
 
 static const char *take_header(struct framing *f, const char *name, const char *value)
 {

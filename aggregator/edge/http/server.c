@@ -82,12 +82,11 @@ static int check_exposure(const struct http_server *s, const struct http_config 
 			"--allow-plain-tokens where something else encrypts",
 			s->listener.address);
 	if (!tokens && !certificates && !config->insecure_open)
-		return error_fail(
-			error, -EINVAL,
-			"everybody who can connect to %s could read everything and make "
-			"reservations: give --token-file, --token-review or --tls-client-ca, or "
-			"--insecure-open where that is wanted",
-			s->listener.address);
+		return error_fail(error, -EINVAL,
+				  "everybody who can connect to %s could read everything and make "
+				  "reservations: give --token-file, --token-review or "
+				  "--tls-client-ca, or --insecure-open where that is wanted",
+				  s->listener.address);
 	return 0;
 }
 

@@ -117,17 +117,15 @@ static int take_line(struct token_list *l, const uint8_t key[BEARER_KEY_LEN], co
 	int rc = 0;
 
 	if (!bearer_is_token(line, token_len))
-		return error_fail(
-			error, -EINVAL,
-			"line %zu: a token is at most %d letters, digits and -._~+/, with = "
-			"only at its end",
-			number, BEARER_TOKEN_MAX);
+		return error_fail(error, -EINVAL,
+				  "line %zu: a token is at most %d letters, digits and -._~+/, "
+				  "with = only at its end",
+				  number, BEARER_TOKEN_MAX);
 	if (token_len < TOKEN_LEAST)
-		return error_fail(
-			error, -EINVAL,
-			"line %zu: the token is shorter than %d characters; make one with "
-			"head -c 32 /dev/urandom | base64 -w0",
-			number, TOKEN_LEAST);
+		return error_fail(error, -EINVAL,
+				  "line %zu: the token is shorter than %d characters; make one "
+				  "with head -c 32 /dev/urandom | base64 -w0",
+				  number, TOKEN_LEAST);
 	if (comma)
 		rc = take_name(comma + 1, len - token_len - (acts ? 5 : 1), number, name, error);
 	else

@@ -177,8 +177,8 @@ static void take_cluster(struct reader *r, const yaml_node_t *cluster)
 	check_one(r, cluster, c->ca_file, c->ca_data, "certificate-authority");
 	if (c->insecure_skip_tls_verify && (c->ca_file || c->ca_data))
 		yaml_doc_fail(&r->yaml, cluster,
-			      "insecure-skip-tls-verify: there is a certificate authority "
-			      "to verify with; give one of them");
+			      "insecure-skip-tls-verify: there is a certificate authority to "
+			      "verify with; give one of them");
 }
 
 /* --- user ------------------------------------------------------------------------------------- */
@@ -275,15 +275,14 @@ static void check_exec(struct reader *r, const yaml_node_t *exec)
 		yaml_doc_fail(&r->yaml, exec, "exec: no command");
 	if (mode && strcmp(mode, "Always") == 0)
 		yaml_doc_fail(&r->yaml, exec,
-			      "exec: interactiveMode Always needs a person at a terminal, "
-			      "and there is none");
+			      "exec: interactiveMode Always needs a person at a terminal, and "
+			      "there is none");
 	if (mode && strcmp(mode, "Always") != 0 && strcmp(mode, "Never") != 0 &&
 	    strcmp(mode, "IfAvailable") != 0)
 		yaml_doc_fail(&r->yaml, exec, "exec: interactiveMode must be Never or IfAvailable");
 	if (c->token || c->token_file || c->client_certificate_file || c->client_certificate_data)
 		yaml_doc_fail(&r->yaml, exec,
-			      "exec: the user has another credential as well; give one of "
-			      "them");
+			      "exec: the user has another credential as well; give one of them");
 }
 
 static void check_token(struct reader *r, const yaml_node_t *user)

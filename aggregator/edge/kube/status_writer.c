@@ -278,8 +278,7 @@ static void *run(void *arg)
 
 		view_drop(v);
 		if (!accepted && !w->denied && !kube_writer_stops(&w->writer))
-			log_warn("the status of quotas is not written; next try in a "
-				 "minute: %s",
+			log_warn("the status of quotas is not written; next try in a minute: %s",
 				 kube_writer_answer(&w->writer));
 		w->denied = !accepted;
 		wait_ns = accepted ? EVERY_NS : DENIED_NS;

@@ -236,10 +236,9 @@ static int migrate(struct database *d, int64_t version, struct error *reason)
 static int make_schema(struct database *d, struct error *reason)
 {
 	return run(d,
-		   "BEGIN IMMEDIATE;"
-		   "CREATE TABLE node(name TEXT PRIMARY KEY NOT NULL, heard_ns INTEGER NOT NULL, "
-		   "state BLOB NOT NULL) STRICT;"
-		   "CREATE INDEX node_heard ON node(heard_ns);" PLAN_TABLE DECISION_TABLE "COMMIT",
+		   "BEGIN IMMEDIATE;CREATE TABLE node(name TEXT PRIMARY KEY NOT NULL, heard_ns "
+		   "INTEGER NOT NULL, state BLOB NOT NULL) STRICT;CREATE INDEX node_heard ON "
+		   "node(heard_ns);" PLAN_TABLE DECISION_TABLE "COMMIT",
 		   reason);
 }
 
@@ -249,16 +248,15 @@ static int prepare(struct database *d, struct error *reason)
 		const char *sql;
 		sqlite3_stmt **statement;
 	} all[] = {
-		{"INSERT INTO node(name, heard_ns, state) VALUES(?1, ?2, ?3) "
-		 "ON CONFLICT(name) DO UPDATE SET heard_ns = ?2, state = ?3",
+		{"INSERT INTO node(name, heard_ns, state) VALUES(?1, ?2, ?3) ON CONFLICT(name) DO "
+		 "UPDATE SET heard_ns = ?2, state = ?3",
 		 &d->put},
 		{"DELETE FROM node WHERE heard_ns < ?1", &d->forget},
-		{"INSERT INTO plan_state(name, saved_ns, state) VALUES(?1, ?2, ?3) "
-		 "ON CONFLICT(name) DO UPDATE SET saved_ns = ?2, state = ?3",
+		{"INSERT INTO plan_state(name, saved_ns, state) VALUES(?1, ?2, ?3) ON "
+		 "CONFLICT(name) DO UPDATE SET saved_ns = ?2, state = ?3",
 		 &d->put_memo},
 		{"INSERT OR REPLACE INTO drain_decision(number, time_ns, event, reason, node, "
-		 "text) "
-		 "VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+		 "text) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
 		 &d->put_decision},
 		{"DELETE FROM drain_decision WHERE number <= ?1", &d->trim},
 	};

@@ -114,11 +114,10 @@ int database_file_set_aside(const char *dir, const char *path, const char *why, 
 	int rc;
 
 	if (count >= DATABASE_ASIDE_MAX)
-		return error_fail(
-			error, -EMFILE,
-			"%s %s, and %zu were set aside already: see what damages them, and "
-			"remove them",
-			path, why, count);
+		return error_fail(error, -EMFILE,
+				  "%s %s, and %zu were set aside already: see what damages them, "
+				  "and remove them",
+				  path, why, count);
 	to = aside_path(dir, now_ns);
 	rc = 0;
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]) && !rc; i++) {

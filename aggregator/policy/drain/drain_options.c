@@ -57,13 +57,12 @@ const char *drain_reason_name(enum drain_reason r)
 }
 
 const char *const drain_remedies[] = {
-	[DRAIN_ADD_LARGE_NODE] =
-		"add a node that is large enough for the pod: none that it may go to is, "
-		"were it empty",
+	[DRAIN_ADD_LARGE_NODE] = "add a node that is large enough for the pod: none that it may go "
+				 "to is, were it empty",
 	[DRAIN_LET_ADMIT] = "let its affinity to pods, topology spread, host ports or volumes "
 			    "admit it on another node",
-	[DRAIN_ASK_LATER] = "it is asked again when the other nodes that could go are gone, or are "
-			    "needed",
+	[DRAIN_ASK_LATER] =
+		"it is asked again when the other nodes that could go are gone, or are needed",
 	[DRAIN_LABEL_NODE] = "label a node as the pod asks, or change what the pod asks for",
 	[DRAIN_TOLERATE] = "remove the taint from a node, or give the pod a toleration",
 	[DRAIN_UNCORDON] = "uncordon a node",

@@ -133,8 +133,8 @@ static void check_name(struct lint *l, const struct kube_quota *q, const char *p
 		found(l, QUOTA_LINT_CODE_NOT_REQUESTED, a,
 		      "no pod requests \"%.200s\", so it bounds and guarantees nothing%s", name,
 		      strncmp(name, "requests.", 9) == 0
-			      ? ": an ElasticQuota names what a ResourceQuota calls "
-				"requests.cpu just cpu"
+			      ? ": an ElasticQuota names what a ResourceQuota calls requests.cpu "
+				"just cpu"
 			      : "; a ResourceQuota can bound it");
 	else if (amount > 0 && view_knows(l->view, OBJECT_NODE) &&
 		 !resources_find(&l->capacity, name, &other))
@@ -162,8 +162,7 @@ static void check_min(struct lint *l, const struct kube_quota *q)
 			found(l, QUOTA_LINT_CODE_NOT_BOUNDED,
 			      about_quota(q, "spec.max", name, min, 0),
 			      "min guarantees %s of %.200s and max does not name it: any amount "
-			      "more "
-			      "may be borrowed",
+			      "more may be borrowed",
 			      quota_amount_text(name, min).text, name);
 	}
 }
@@ -309,8 +308,7 @@ static void compare_with_hard(struct lint *l, const struct kube_quota *q, const 
 		    amount > bound)
 			found(l, code, about_quota(q, part, name, amount, bound),
 			      "%.200s: %s %s is above hard %s of ResourceQuota %.200s, which no "
-			      "pod "
-			      "gets past",
+			      "pod gets past",
 			      name, part + strlen("spec."), quota_amount_text(name, amount).text,
 			      quota_amount_text(name, bound).text, hard->object.name);
 }
@@ -443,8 +441,7 @@ static void check_guaranteed(struct lint *l)
 			found(l, QUOTA_LINT_CODE_NOTHING_GUARANTEED,
 			      (struct about){.kind = "Cluster", .resource = name},
 			      "%s: no quota guarantees any, so that upstream refuses every pod "
-			      "with a "
-			      "quota that requests some",
+			      "with a quota that requests some",
 			      name);
 	}
 }

@@ -66,11 +66,10 @@ static bool read_max_evictions(const char *text, struct quota_annotations *out, 
 
 	if (!digits || text[digits] != '/' || count > EVICTIONS_MAX ||
 	    duration_parse(text + digits + 1, &ns, NULL) || ns < SECOND_NS || ns > DAYS_30_NS) {
-		error_set(
-			error,
-			"\"%.*s\" is not how many in which time, like \"5/1h\": at most %d, in 1s "
-			"to 720h",
-			QUOTED, text, EVICTIONS_MAX);
+		error_set(error,
+			  "\"%.*s\" is not how many in which time, like \"5/1h\": at most %d, in "
+			  "1s to 720h",
+			  QUOTED, text, EVICTIONS_MAX);
 		return false;
 	}
 	out->evictions_max = (uint32_t)count;

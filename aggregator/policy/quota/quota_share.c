@@ -146,15 +146,14 @@ static void tell_alarm(const struct quota_book *b, const char *resource,
 
 	if (!resources_find(&b->capacity, resource, &capacity) || sum->min <= capacity)
 		return;
-	error_set(
-		&sum->alarm,
-		"%s: quotas guarantee %s together, and the cluster has %s: %s; lower some, or add "
-		"nodes",
-		resource, quota_amount_text(resource, sum->min).text,
-		quota_amount_text(resource, capacity).text,
-		b->options.variant == QUOTA_CORRECTED
-			? "every min counts as a part of that"
-			: "pods are admitted up to the sum, and then wait for a node");
+	error_set(&sum->alarm,
+		  "%s: quotas guarantee %s together, and the cluster has %s: %s; lower some, or "
+		  "add nodes",
+		  resource, quota_amount_text(resource, sum->min).text,
+		  quota_amount_text(resource, capacity).text,
+		  b->options.variant == QUOTA_CORRECTED
+			  ? "every min counts as a part of that"
+			  : "pods are admitted up to the sum, and then wait for a node");
 }
 
 static void read_loans(struct quota_share *out, size_t count, struct quota_share_sum *sum)

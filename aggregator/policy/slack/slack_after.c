@@ -148,8 +148,7 @@ static void explain(const struct slack_amount *unit, int64_t missing, int64_t wa
 
 	slack_write_amount(&text, unit);
 	error_set(error,
-		  "without it a unit of extra capacity is %s, and %lld of %lld would have no "
-		  "place",
+		  "without it a unit of extra capacity is %s, and %lld of %lld would have no place",
 		  text.data, (long long)missing, (long long)wanted);
 	buf_fini(&text);
 }

@@ -239,8 +239,8 @@ static void hear(struct slack_run *r, const struct group *g, const char *text, c
 	if (said->who && (more != before ||
 			  (ask.what == SLACK_ASKS_SHARED) != (said->ask.what == SLACK_ASKS_SHARED)))
 		slack_add_issue(r->result, g->key,
-				SLACK_ANNOTATION ": the %s says \"%.60s\", the %s \"%.60s\"; the "
-						 "larger counts",
+				SLACK_ANNOTATION
+				": the %s says \"%.60s\", the %s \"%.60s\"; the larger counts",
 				said->who, said->text, who, text);
 	if (!said->who || said->ask.what == SLACK_ASKS_SHARED || more > before)
 		*said = (struct said){ask, who, text};
@@ -318,11 +318,10 @@ static void share(struct slack_run *r, const struct group *g, struct slack_share
 
 	if (has_pattern(r, g, &p)) {
 		if (p.other_resources)
-			slack_add_issue(
-				r->result, g->key,
-				SLACK_ANNOTATION
-				": \"shared\" is room of CPU and memory alone, and its pods "
-				"ask for more: say how many");
+			slack_add_issue(r->result, g->key,
+					SLACK_ANNOTATION
+					": \"shared\" is room of CPU and memory alone, and its "
+					"pods ask for more: say how many");
 		shared->shapes = array_grow(shared->shapes, shared->count, sizeof(*shared->shapes));
 		shared->who = array_grow(shared->who, shared->count, sizeof(char *));
 		shared->shapes[shared->count] = p.shape;
