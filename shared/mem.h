@@ -6,7 +6,9 @@
 #ifndef EVENKEEL_SHARED_MEM_H
 #define EVENKEEL_SHARED_MEM_H
 
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 
 void *mem_alloc(size_t size);
 /* Zeroed; aborts also when count * size overflows. */
@@ -21,6 +23,14 @@ char *mem_put_text(char **room, const char *text);
 /* printf into a new string the caller frees. */
 char *mem_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* In a function of (.., const char *format, ...): prints its arguments into `size` bytes at text. */
+#define MEM_FORMAT(text, size, format)                                                             \
+	do {                                                                                       \
+		va_list args_;                                                                     \
+		va_start(args_, format);                                                           \
+		vsnprintf(text, size, format, args_);                                              \
+		va_end(args_);                                                                     \
+	} while (0)
 /* Aborts with the message, for libraries. */
 void mem_exhausted(void) __attribute__((noreturn));
 

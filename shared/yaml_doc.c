@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <sodium.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,11 +24,8 @@ __attribute__((format(printf, 3, 4))) static int refuse(struct yaml_doc *y, cons
 							const char *format, ...)
 {
 	char text[384];
-	va_list args;
 
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
+	MEM_FORMAT(text, sizeof(text), format);
 	return error_fail(y->error, -EINVAL, "%s:%zu:%zu: %s", y->name, at->line + 1,
 			  at->column + 1, text);
 }
@@ -141,14 +137,11 @@ const yaml_node_t *yaml_doc_root(struct yaml_doc *y)
 void yaml_doc_fail(struct yaml_doc *y, const yaml_node_t *at, const char *format, ...)
 {
 	char text[384];
-	va_list args;
 
 	if (y->failed)
 		return;
 	y->failed = true;
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
+	MEM_FORMAT(text, sizeof(text), format);
 	refuse(y, &at->start_mark, "%s", text);
 }
 

@@ -7,8 +7,6 @@
 #include "aggregator/api/doctor.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,11 +36,8 @@ void doctor_add(struct doctor *d, enum doctor_verdict verdict, const char *what,
 		const char *format, ...)
 {
 	char detail[1024];
-	va_list args;
 
-	va_start(args, format);
-	vsnprintf(detail, sizeof(detail), format, args);
-	va_end(args);
+	MEM_FORMAT(detail, sizeof(detail), format);
 	ARRAY_ADD(d->checks, d->count) = (struct doctor_check){
 		.verdict = verdict,
 		.what = what,

@@ -7,7 +7,6 @@
 #include "aggregator/api/pod_file.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,18 +17,6 @@
 #include "shared/yaml_json.h"
 
 enum { FILE_MAX = 1 << 20, JSON_MAX = 4 << 20, DEPTH_MAX = 64 };
-
-static int __attribute__((format(printf, 2, 3)))
-refuse(struct error *error, const char *format, ...)
-{
-	char text[sizeof(error->text)];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	return error_fail(error, -EINVAL, "%s", text);
-}
 
 static int convert_yaml(const char *name, const char *text, size_t len, struct buf *json,
 			struct error *error)
@@ -44,10 +31,10 @@ static int convert_yaml(const char *name, const char *text, size_t len, struct b
 		return 0;
 	}
 	json->len = before;
-	return refuse(error,
-		      documents > 1 ? "%s: holds several documents; give one pod"
-				    : "%s: holds no pod",
-		      name);
+	return error_fail(error, -EINVAL,
+			  documents > 1 ? "%s: holds several documents; give one pod"
+					: "%s: holds no pod",
+			  name);
 }
 
 /* --- what makes pods */
@@ -118,14 +105,16 @@ static int take_template(const char *name, struct buf *json, size_t before, stru
 		cJSON_free(text);
 		cJSON_Delete(pod);
 	} else if (i < count) {
-		rc = refuse(error, "%s: the %s has no %s", name, kind, makers[i].template);
+		rc = error_fail(error, -EINVAL, "%s: the %s has no %s", name, kind,
+				makers[i].template);
 	} else if (strcmp(kind, "Pod") != 0) {
 		/* Kinds are of letters; lines and escapes of others do not get into the error. */
 		int letters =
 			(int)strspn(kind, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
 
-		rc = refuse(error, "%s: a %.*s makes no pods; give a Pod, or what has its template",
-			    name, letters < 63 ? letters : 63, kind);
+		rc = error_fail(error, -EINVAL,
+				"%s: a %.*s makes no pods; give a Pod, or what has its template",
+				name, letters < 63 ? letters : 63, kind);
 	}
 	cJSON_Delete(doc);
 	return rc;
@@ -197,13 +186,14 @@ int pod_file_read(const char *path, struct buf *json, struct error *error)
 	int rc;
 
 	if (!file)
-		return refuse(error, "--pod: cannot read %s: %s", path, strerror(errno));
+		return error_fail(error, -EINVAL, "--pod: cannot read %s: %s", path,
+				  strerror(errno));
 	text = mem_alloc(FILE_MAX + 1);
 	len = fread(text, 1, FILE_MAX + 1, file);
 	if (ferror(file))
-		rc = refuse(error, "--pod: cannot read %s: %s", path, strerror(errno));
+		rc = error_fail(error, -EINVAL, "--pod: cannot read %s: %s", path, strerror(errno));
 	else if (len > FILE_MAX)
-		rc = refuse(error, "--pod: %s is larger than 1 MiB", path);
+		rc = error_fail(error, -EINVAL, "--pod: %s is larger than 1 MiB", path);
 	else
 		rc = pod_file_convert(standard ? "standard input" : path, text, len, json, error);
 	free(text);

@@ -6,7 +6,6 @@
 #include "aggregator/api/request_body.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +16,7 @@
 
 int request_fail(const struct request_error *e, const char *why, const char *format, ...)
 {
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(e->field, e->field_max, format, args);
-	va_end(args);
+	MEM_FORMAT(e->field, e->field_max, format);
 	if (why)
 		error_set(e->error, "%s", why);
 	return -EINVAL;

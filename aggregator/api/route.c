@@ -5,14 +5,13 @@
  * here, by what the table says.
  */
 #include <assert.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 #include "aggregator/api/access_review.h"
 #include "aggregator/api/api_group.h"
 #include "aggregator/api/kube_objects.h"
 #include "aggregator/api/route.h"
 #include "shared/jsonw.h"
+#include "shared/mem.h"
 
 enum { PARAMETERS_MOST = 16, BODY_MOST = 1 << 20 };
 
@@ -198,11 +197,8 @@ bool api_fail(struct api_response *rs, enum api_failure failure, const char *fie
 {
 	char message[512];
 	struct jsonw w;
-	va_list args;
 
-	va_start(args, format);
-	vsnprintf(message, sizeof(message), format, args);
-	va_end(args);
+	MEM_FORMAT(message, sizeof(message), format);
 	buf_clear(&rs->body);
 	jsonw_init(&w, &rs->body);
 	jsonw_object_open(&w);

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,11 +33,7 @@ static const char *at(const struct reader *r, const char *why, const char *forma
 
 static const char *at(const struct reader *r, const char *why, const char *format, ...)
 {
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(r->field, SCORES_FIELD_MAX, format, args);
-	va_end(args);
+	MEM_FORMAT(r->field, SCORES_FIELD_MAX, format);
 	return why;
 }
 

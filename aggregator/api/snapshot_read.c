@@ -8,7 +8,6 @@
  * Nothing here looks at a clock: the moment of a dump is in the dump.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,14 +65,11 @@ const struct snapshot_notes *snapshot_notes(const struct snapshot *s)
 void snapshot_note(struct snapshot *s, bool skipped, const char *format, ...)
 {
 	char text[512];
-	va_list args;
 
 	s->notes.skipped += skipped;
 	if (skipped && s->notes.skipped > SNAPSHOT_NOTES_MAX)
 		return;
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
+	MEM_FORMAT(text, sizeof(text), format);
 	utf8_clean(text); /* one line, whatever the names of objects are */
 	buf_printf(&s->notes.text, "%s\n", text);
 }

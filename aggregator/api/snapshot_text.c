@@ -7,19 +7,17 @@
 #include "aggregator/api/snapshot_text.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "shared/mem.h"
 
 int snapshot_text_fail(const struct snapshot_text *t, const char *format, ...)
 {
 	size_t line = 1;
 	char text[400];
-	va_list args;
 
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
+	MEM_FORMAT(text, sizeof(text), format);
 	for (const char *p = t->start; p < t->at; p++)
 		line += *p == '\n';
 	return error_fail(t->error, -EINVAL, "%s:%zu: %s", t->name, line, text);

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,11 +30,8 @@ struct whatif_counter {
 int whatif_refuse(const struct whatif *w, const char *format, ...)
 {
 	char why[sizeof(w->error->text)];
-	va_list args;
 
-	va_start(args, format);
-	vsnprintf(why, sizeof(why), format, args);
-	va_end(args);
+	MEM_FORMAT(why, sizeof(why), format);
 	return error_fail(w->error, -EINVAL, "--%s %s: %s", w->option, w->text, why);
 }
 

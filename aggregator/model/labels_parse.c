@@ -15,11 +15,11 @@
  */
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "aggregator/model/labels_selector.h"
+#include "shared/mem.h"
 
 enum word_type {
 	WORD_END,
@@ -97,11 +97,8 @@ __attribute__((format(printf, 2, 3))) static int fail(const struct parser *p, co
 						      ...)
 {
 	struct error what;
-	va_list args;
 
-	va_start(args, format);
-	vsnprintf(what.text, sizeof(what.text), format, args);
-	va_end(args);
+	MEM_FORMAT(what.text, sizeof(what.text), format);
 	return error_fail(p->reason, -EINVAL, "selector \"%.150s\": %.300s", p->text, what.text);
 }
 

@@ -8,13 +8,13 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/model/object.h"
 #include "aggregator/model/object_bounds.h"
+#include "shared/mem.h"
 #include "shared/quantity.h"
 #include "shared/timefmt.h"
 
@@ -22,11 +22,8 @@
 __attribute__((format(printf, 2, 3))) static void append(char *field, const char *format, ...)
 {
 	size_t len = strlen(field);
-	va_list args;
 
-	va_start(args, format);
-	vsnprintf(field + len, OBJECT_FIELD_MAX - len, format, args);
-	va_end(args);
+	MEM_FORMAT(field + len, OBJECT_FIELD_MAX - len, format);
 }
 
 static void append_key(char *field, const char *key)
@@ -49,15 +46,12 @@ int object_json_fail(const struct object_json *r, const struct object_path *path
 		     const char *format, ...)
 {
 	struct error what;
-	va_list args;
 
 	r->field[0] = '\0';
 	append_path(r->field, path);
 	if (key)
 		append_key(r->field, key);
-	va_start(args, format);
-	vsnprintf(what.text, sizeof(what.text), format, args);
-	va_end(args);
+	MEM_FORMAT(what.text, sizeof(what.text), format);
 	return error_fail(r->error, -EINVAL, "%s", what.text);
 }
 

@@ -14,7 +14,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,14 +45,11 @@ static bool write_value(struct object_text *t, const cJSON *parent, const cJSON 
 __attribute__((format(printf, 3, 4))) static void stop(struct object_text *t, const cJSON *item,
 						       const char *format, ...)
 {
-	va_list args;
 
 	if (t->beyond)
 		return;
 	t->beyond = item;
-	va_start(args, format);
-	vsnprintf(t->error.text, sizeof(t->error.text), format, args);
-	va_end(args);
+	MEM_FORMAT(t->error.text, sizeof(t->error.text), format);
 }
 
 static void bound_key(struct object_text *t, const cJSON *item)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/mem.h"
 #include "shared/timefmt.h"
 
 void json_io_read(struct json_io *io, cJSON *item, struct error *reason)
@@ -62,13 +63,10 @@ static void add_member(struct json_io *io, const char *key)
 void json_io_fail(struct json_io *io, const char *key, const char *format, ...)
 {
 	char text[256];
-	va_list args;
 
 	if (io->bad)
 		return;
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
+	MEM_FORMAT(text, sizeof(text), format);
 	add_member(io, key);
 	error_set(io->error, "%s", text);
 	io->bad = true;

@@ -57,7 +57,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,11 +170,7 @@ static struct usage_node *add_node(struct usage_state *u, const char *name, int6
 static enum usage_verdict __attribute__((format(printf, 2, 3)))
 refuse(struct usage_answer *answer, const char *format, ...)
 {
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(answer->reason, sizeof(answer->reason), format, args);
-	va_end(args);
+	MEM_FORMAT(answer->reason, sizeof(answer->reason), format);
 	return USAGE_REFUSED;
 }
 

@@ -10,10 +10,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "aggregator/state/pressure.h"
+#include "shared/mem.h"
 
 #define CPU_TOLERANCE	 1.05
 #define CPU_MAX_FACTOR	 1000.0
@@ -50,15 +50,12 @@ struct judge {
 static void __attribute__((format(printf, 3, 4)))
 note(const struct judge *j, enum quarantine_reason why, const char *format, ...)
 {
-	va_list args;
 
 	j->q->count[why]++;
 	j->q->total++;
 	j->q->last = why;
 	j->q->ref = j->ref;
-	va_start(args, format);
-	vsnprintf(j->q->text, sizeof(j->q->text), format, args);
-	va_end(args);
+	MEM_FORMAT(j->q->text, sizeof(j->q->text), format);
 }
 
 /* note(), and the member is not there any more. */

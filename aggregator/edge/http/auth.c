@@ -34,7 +34,6 @@
 
 #include <pthread.h>
 #include <sodium.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,11 +101,7 @@ __attribute__((format(printf, 5, 6))) static enum auth_verdict
 refuse(struct auth *auth, struct auth_refusal *r, enum access_refusal reason,
        enum api_failure failure, const char *format, ...)
 {
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(r->text, sizeof(r->text), format, args);
-	va_end(args);
+	MEM_FORMAT(r->text, sizeof(r->text), format);
 	/* Paths and names come from clients, and the text goes into a log line. */
 	for (char *c = r->text; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)

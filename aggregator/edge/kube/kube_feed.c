@@ -10,7 +10,6 @@
  */
 #include "aggregator/edge/kube/kube_feed.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,11 +45,8 @@ static void note_skipped(struct feed *f, const char *format, ...)
 static void note_skipped(struct feed *f, const char *format, ...)
 {
 	struct model_source *source = &f->reflector.source;
-	va_list args;
 
-	va_start(args, format);
-	vsnprintf(source->skipped_last, sizeof(source->skipped_last), format, args);
-	va_end(args);
+	MEM_FORMAT(source->skipped_last, sizeof(source->skipped_last), format);
 	/* Names come from outside; a log entry is one line. */
 	for (char *c = source->skipped_last; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 127)

@@ -27,7 +27,6 @@
 #include "aggregator/edge/kube/reflector.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,11 +165,7 @@ static void say(struct reflector *r, enum source_state state, const char *format
 
 static void say(struct reflector *r, enum source_state state, const char *format, ...)
 {
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(r->source.message, sizeof(r->source.message), format, args);
-	va_end(args);
+	MEM_FORMAT(r->source.message, sizeof(r->source.message), format);
 	r->source.state = state;
 }
 

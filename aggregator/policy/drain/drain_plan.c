@@ -5,7 +5,6 @@
  */
 #include <assert.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,11 +62,8 @@ struct drain_why *drain_add_reason(struct drain_case *c, enum drain_reason code,
 	struct drain_plan_node *n = c->out;
 	struct drain_why *w;
 	char text[1024];
-	va_list args;
 
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
+	MEM_FORMAT(text, sizeof(text), format);
 	n->reasons = mem_realloc(n->reasons, (n->reason_count + 1) * sizeof(*n->reasons));
 	w = &n->reasons[n->reason_count++];
 	*w = (struct drain_why){.code = code,

@@ -4,7 +4,6 @@
  * unsupported field becomes a note that names it: such a pod fits nowhere, but uses its room.
  */
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,13 +24,10 @@ void *place_grow(void *array, uint32_t count, uint32_t *room, size_t size)
 void place_note(char **note, const char *format, ...)
 {
 	struct error error;
-	va_list args;
 
 	if (*note)
 		return;
-	va_start(args, format);
-	vsnprintf(error.text, sizeof(error.text), format, args);
-	va_end(args);
+	MEM_FORMAT(error.text, sizeof(error.text), format);
 	*note = mem_strdup(error.text);
 }
 

@@ -12,7 +12,6 @@
 
 #include <assert.h>
 #include <cjson/cJSON.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +20,7 @@
 #include "aggregator/policy/quota/quota_annotations.h"
 #include "aggregator/policy/quota/quota_internal.h"
 #include "shared/array.h"
+#include "shared/mem.h"
 
 /* --- the table */
 
@@ -74,7 +74,6 @@ __attribute__((format(printf, 4, 5))) static void found(struct lint *l, enum quo
 	struct quota_findings *out = l->out;
 	struct quota_finding *f;
 	char text[1024];
-	va_list args;
 
 	out->by_severity[kinds[code].severity]++;
 	if (out->count == QUOTA_FINDINGS_MAX) {
@@ -82,9 +81,7 @@ __attribute__((format(printf, 4, 5))) static void found(struct lint *l, enum quo
 		return;
 	}
 	out->of = array_grow(out->of, out->count, sizeof(*out->of));
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
+	MEM_FORMAT(text, sizeof(text), format);
 	f = &out->of[out->count++];
 	*f = (struct quota_finding){
 		.code = code,

@@ -3,8 +3,6 @@
  * The narration of a step, one statement a line. Neighbouring moves of the same kind are one
  * statement, and long lists are cut; the result has every move.
  */
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,11 +18,8 @@ enum { NODES_TOLD = 8, LINES_TOLD = 200 };
 void slack_add_issue(struct slack_result *r, const char *who, const char *format, ...)
 {
 	struct error text;
-	va_list args;
 
-	va_start(args, format);
-	vsnprintf(text.text, sizeof(text.text), format, args);
-	va_end(args);
+	MEM_FORMAT(text.text, sizeof(text.text), format);
 	ARRAY_ADD(r->issues, r->issue_count) =
 		(struct slack_issue){mem_strdup(who), mem_strdup(text.text)};
 }
