@@ -167,8 +167,7 @@ void once_json_write(const struct once_sample *sample, struct buf *out)
 	size_t count;
 
 	items = once_items(sample->interval, &count);
-	jsonw_init(&w, out);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, out);
 	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
 	jsonw_key_string(&w, "kind", "NodeSample");
 	jsonw_key_time(&w, "time", sample->interval->end_ns);

@@ -57,6 +57,13 @@ void jsonw_key_null(struct jsonw *w, const char *key);
 void jsonw_key_time(struct jsonw *w, const char *key, int64_t unix_ns);
 void jsonw_key_time_exact(struct jsonw *w, const char *key, int64_t unix_ns);
 
+/* Begins a text that is one object. */
+static inline void jsonw_begin(struct jsonw *w, struct buf *out)
+{
+	jsonw_init(w, out);
+	jsonw_object_open(w);
+}
+
 static inline void jsonw_key_object(struct jsonw *w, const char *key)
 {
 	jsonw_key(w, key);

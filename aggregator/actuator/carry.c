@@ -175,8 +175,7 @@ static void write_patch(const struct act_action *a, const cJSON *node, struct bu
 	struct jsonw w;
 
 	mark_write(&a->mark, &mark);
-	jsonw_init(&w, body);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, body);
 	jsonw_key_object(&w, "metadata");
 	jsonw_key_string(&w, "resourceVersion",
 			 document_text_or(node, "metadata.resourceVersion", ""));
@@ -199,8 +198,7 @@ static void write_eviction(const struct edge *e, const struct eviction *m, struc
 {
 	struct jsonw w;
 
-	jsonw_init(&w, body);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, body);
 	jsonw_key_string(&w, "apiVersion", e->eviction_api);
 	jsonw_key_string(&w, "kind", "Eviction");
 	jsonw_key_object(&w, "metadata");

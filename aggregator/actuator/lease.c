@@ -70,8 +70,7 @@ void lease_write(const struct lease_record *r, const char *holder, int64_t wall_
 {
 	struct jsonw w;
 
-	jsonw_init(&w, body);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, body);
 	jsonw_key_object(&w, "metadata");
 	jsonw_key_string(&w, "resourceVersion", r->version);
 	jsonw_object_close(&w);

@@ -306,8 +306,7 @@ void mailbox_report_wave(struct edge *e, const struct act_wave *wave)
 	const char *answer;
 	struct jsonw w;
 
-	jsonw_init(&w, &body);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, &body);
 	jsonw_key_string(&w, "kind", "WaveReport");
 	jsonw_key_string(&w, "plan", wave->plan);
 	jsonw_key_time(&w, "begin", wave->begin_ns);

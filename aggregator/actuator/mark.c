@@ -94,8 +94,7 @@ void mark_write(const struct mark *m, struct buf *out)
 {
 	struct jsonw w;
 
-	jsonw_init(&w, out);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, out);
 	jsonw_key_string(&w, "plan", m->plan);
 	jsonw_key_string(&w, "holder", m->holder);
 	jsonw_key_time(&w, "since", m->since_ns);

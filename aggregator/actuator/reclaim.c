@@ -144,8 +144,7 @@ static enum act_result claim(struct edge *e, const struct reclaim_rescue *r, con
 
 	if (e->dry_run)
 		return ACT_DONE;
-	jsonw_init(&w, &body);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, &body);
 	jsonw_key_string(&w, "plan", r->plan);
 	jsonw_key_string(&w, "namespace", r->namespace);
 	jsonw_key_string(&w, "name", r->name);

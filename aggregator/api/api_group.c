@@ -201,8 +201,7 @@ char *api_group_remote_path(const char *local)
 static void open_object(struct api_response *rs, struct jsonw *w, const char *kind)
 {
 	rs->content_type = "application/json";
-	jsonw_init(w, &rs->body);
-	jsonw_object_open(w);
+	jsonw_begin(w, &rs->body);
 	jsonw_key_string(w, "kind", kind);
 	jsonw_key_string(w, "apiVersion", "v1");
 }

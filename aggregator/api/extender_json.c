@@ -318,8 +318,7 @@ void extender_write_filter_result(struct buf *out, const struct extender_filter_
 {
 	struct jsonw w;
 
-	jsonw_init(&w, out);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, out);
 	write_passed(&w, r);
 	write_refused(&w, "FailedNodes", r->failed, r->failed_count);
 	write_refused(&w, "FailedAndUnresolvableNodes", r->unresolvable, r->unresolvable_count);

@@ -144,8 +144,7 @@ void extender_write_preemption_result(struct buf *out, const struct extender_vic
 {
 	struct jsonw w;
 
-	jsonw_init(&w, out);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, out);
 	jsonw_key_object(&w, "NodeNameToMetaVictims");
 	for (size_t i = 0; i < count; i++) {
 		jsonw_key_object(&w, of[i].node);

@@ -262,8 +262,7 @@ void list_write_continue(struct jsonw *w, const char *namespace, const char *nam
 void list_answer_open(struct api_response *rs, struct jsonw *w, const char *kind, int64_t now_ns)
 {
 	rs->content_type = "application/json";
-	jsonw_init(w, &rs->body);
-	jsonw_object_open(w);
+	jsonw_begin(w, &rs->body);
 	jsonw_key_string(w, "apiVersion", "evenkeel.io/v1");
 	jsonw_key_string(w, "kind", kind);
 	jsonw_key_time(w, "time", now_ns);

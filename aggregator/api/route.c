@@ -200,8 +200,7 @@ bool api_fail(struct api_response *rs, enum api_failure failure, const char *fie
 
 	MEM_FORMAT(message, sizeof(message), format);
 	buf_clear(&rs->body);
-	jsonw_init(&w, &rs->body);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, &rs->body);
 	jsonw_key_object(&w, "error");
 	jsonw_key_string(&w, "code", failures[failure].code);
 	jsonw_key_string(&w, "message", message);

@@ -84,8 +84,7 @@ static void write_heads(struct answer *a)
 
 		if (i > 0)
 			buf_add_char(&text, ',');
-		jsonw_init(&w, &text);
-		jsonw_object_open(&w);
+		jsonw_begin(&w, &text);
 		jsonw_key_string(&w, "name", score_plugin_name(a->blend->plugins[i]));
 		jsonw_key_string(&w, "variant", score_variant_name(a->blend->variant));
 		jsonw_key(&w, "score");

@@ -58,8 +58,7 @@ void watcher_encode(const struct watcher_answer *a, struct buf *out)
 {
 	struct jsonw w;
 
-	jsonw_init(&w, out);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, out);
 	jsonw_key_int(&w, "timestamp", a->timestamp);
 	jsonw_key_object(&w, "window");
 	jsonw_key_string(&w, "duration", a->duration);

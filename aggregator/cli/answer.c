@@ -78,8 +78,7 @@ int answer_post(struct cli *cli, const struct answer *a, const char *path,
 
 void answer_open_request(struct jsonw *w, struct buf *out, const char *pod, size_t pod_len)
 {
-	jsonw_init(w, out);
-	jsonw_object_open(w);
+	jsonw_begin(w, out);
 	jsonw_key(w, "pod");
 	buf_add(jsonw_json(w), pod, pod_len);
 }

@@ -50,8 +50,7 @@ static int post(struct cli *cli, const char *action, char **id)
 	cJSON *doc = NULL;
 	int code = CLI_OK, rc;
 
-	jsonw_init(&w, &request);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, &request);
 	jsonw_key_string(&w, "action", action);
 	if (strcmp(action, "drain") == 0 || strcmp(action, "undo") == 0) {
 		jsonw_key_array(&w, "nodes");

@@ -52,8 +52,7 @@ void doctor_print_json(const struct doctor *d, struct buf *out)
 {
 	struct jsonw w;
 
-	jsonw_init(&w, out);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, out);
 	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
 	jsonw_key_string(&w, "kind", "Diagnosis");
 	doctor_write(d, &w);

@@ -49,8 +49,7 @@ static int show_extent(struct cli *cli)
 	if (cli->options->output == OUTPUT_JSON) {
 		struct jsonw w;
 
-		jsonw_init(&w, &cli->out);
-		jsonw_object_open(&w);
+		jsonw_begin(&w, &cli->out);
 		jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
 		jsonw_key_string(&w, "kind", "Record");
 		jsonw_key_time_exact(&w, "from", x.from_ns);

@@ -41,8 +41,7 @@ static void print_json(struct cli *cli, const struct verify_plan *p, const struc
 {
 	struct jsonw w;
 
-	jsonw_init(&w, &cli->out);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, &cli->out);
 	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
 	jsonw_key_string(&w, "kind", "PlanVerdict");
 	jsonw_key_bool(&w, "agrees", !r->count);

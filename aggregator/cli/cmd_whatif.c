@@ -587,8 +587,7 @@ static int show_figures(struct whatif_run *run, const struct variant *of, size_t
 	struct jsonw w;
 	int code = CLI_OK;
 
-	jsonw_init(&w, &json);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, &json);
 	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
 	jsonw_key_string(&w, "kind", "WhatIfList");
 	jsonw_key_array(&w, "items");

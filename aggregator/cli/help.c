@@ -198,8 +198,7 @@ static void print_json(struct cli *cli, const char *server)
 {
 	struct jsonw w;
 
-	jsonw_init(&w, &cli->out);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, &cli->out);
 	jsonw_key_string(&w, "client", EVENKEEL_VERSION);
 	if (server)
 		jsonw_key_string(&w, "server", server);

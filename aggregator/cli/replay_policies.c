@@ -433,8 +433,7 @@ void policies_show(const struct policies *all, struct cli *cli)
 	struct buf json = BUF_INIT;
 	struct jsonw w;
 
-	jsonw_init(&w, &json);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, &json);
 	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
 	jsonw_key_string(&w, "kind", "PolicyList");
 	jsonw_key_array(&w, "items");

@@ -138,8 +138,7 @@ void object_pod_write(const struct kube_pod *p, struct buf *out)
 {
 	struct jsonw w;
 
-	jsonw_init(&w, out);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, out);
 	jsonw_key_string(&w, "apiVersion", object_kind_version(OBJECT_POD));
 	jsonw_key_string(&w, "kind", object_kind_name(OBJECT_POD));
 	write_metadata(&w, p);

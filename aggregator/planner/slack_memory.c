@@ -120,8 +120,7 @@ void slack_memory_write(struct slack_state *s, struct buf *out)
 	struct slack_record *records = slack_state_records(s, &count);
 	struct jsonw w;
 
-	jsonw_init(&w, out);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, out);
 	jsonw_key_array(&w, "classes");
 	for (size_t i = 0, len; i < count; i += len) {
 		len = count_records(&records[i], count - i);

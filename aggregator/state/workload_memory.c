@@ -230,8 +230,7 @@ void workload_table_write(const struct workload_table *t, struct buf *out)
 {
 	struct jsonw w;
 
-	jsonw_init(&w, out);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, out);
 	jsonw_key(&w, "workloads");
 	workload_table_write_list(t, &w);
 	jsonw_object_close(&w);

@@ -35,8 +35,7 @@ void event_writer_create(const struct object_event *event, const char *component
 	struct jsonw w;
 
 	add_path(event, "", path);
-	jsonw_init(&w, body);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, body);
 	jsonw_key_string(&w, "apiVersion", "v1");
 	jsonw_key_string(&w, "kind", "Event");
 	jsonw_key_object(&w, "metadata");
@@ -69,8 +68,7 @@ void event_writer_repeat(const struct object_event *event, const char *name, uns
 	struct jsonw w;
 
 	add_path(event, name, path);
-	jsonw_init(&w, body);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, body);
 	write_time(&w, "lastTimestamp", now_ns);
 	jsonw_key_int(&w, "count", count);
 	jsonw_object_close(&w);

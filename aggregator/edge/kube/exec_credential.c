@@ -165,8 +165,7 @@ char *exec_credential_info(const struct kube_config *c, const char *ca)
 	struct buf out = BUF_INIT;
 	struct jsonw w;
 
-	jsonw_init(&w, &out);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, &out);
 	jsonw_key_string(&w, "apiVersion", c->exec_api_version);
 	jsonw_key_string(&w, "kind", "ExecCredential");
 	jsonw_key_object(&w, "spec");

@@ -35,8 +35,7 @@
 
 static void begin(struct jsonw *w, struct buf *out, const char *version, const char *kind)
 {
-	jsonw_init(w, out);
-	jsonw_object_open(w);
+	jsonw_begin(w, out);
 	jsonw_key_string(w, "apiVersion", version);
 	jsonw_key_string(w, "kind", kind);
 	jsonw_key_object(w, "spec");

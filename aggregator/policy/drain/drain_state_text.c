@@ -150,8 +150,7 @@ void drain_state_write(const struct drain_state *s, int64_t now_ns, struct buf *
 {
 	struct jsonw w;
 
-	jsonw_init(&w, out);
-	jsonw_object_open(&w);
+	jsonw_begin(&w, out);
 	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
 	jsonw_key_string(&w, "kind", "DrainState");
 	jsonw_key_time_exact(&w, "time", now_ns);
