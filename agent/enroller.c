@@ -34,10 +34,8 @@ static int read_public_key(const struct enroller *en, uint8_t public_key[ENROLME
 	struct secret file;
 	int rc = keyring_read_text(&file, en->key_place, PUBLIC_FILE_MAX, false, error);
 
-	if (rc) {
-		error_prefix(error, "--aggregator-key");
-		return rc;
-	}
+	if (rc)
+		return error_at(error, rc, "--aggregator-key");
 	rc = enrolment_public_read(public_key, file.text, file.len, error);
 	if (rc)
 		error_prefix(error, "--aggregator-key");

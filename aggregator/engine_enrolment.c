@@ -105,10 +105,8 @@ static int make_key(const char *path, struct error *error)
 	randombytes_buf(secret, sizeof(secret));
 	rc = file_replace(path, 0600, secret, sizeof(secret), error);
 	sodium_memzero(secret, sizeof(secret));
-	if (rc) {
-		error_prefix(error, "--enrolment-key");
-		return rc;
-	}
+	if (rc)
+		return error_at(error, rc, "--enrolment-key");
 	log_info("made the private key of enrolment %s", path);
 	return 0;
 }
@@ -156,10 +154,8 @@ static int read_tokens(struct enroller *en, struct error *error)
 		return rc;
 	rc = enrolment_tokens_parse(&tokens, en->digest_key, file.text, file.len, error);
 	secret_free(&file);
-	if (rc) {
-		error_prefix(error, "%s", en->config.join_token_path);
-		return rc;
-	}
+	if (rc)
+		return error_at(error, rc, "%s", en->config.join_token_path);
 	enrolment_tokens_free(en->tokens);
 	en->tokens = tokens;
 	return 0;

@@ -256,17 +256,14 @@ static int read_extender(const struct aggregator_options *o, struct extender_opt
 			 struct error *error)
 {
 	extender->unlimited_is_allocatable = o->unlimited == 1;
-	if (quantity_parse_milli(o->default_pod_cpu, &extender->default_pod_cpu_milli, error)) {
-		error_prefix(error, "--default-pod-cpu");
-		return -1;
-	}
+	if (quantity_parse_milli(o->default_pod_cpu, &extender->default_pod_cpu_milli, error))
+		return error_at(error, -1, "--default-pod-cpu");
 	if (extender->default_pod_cpu_milli < 0)
 		return error_fail(error, -1, "--default-pod-cpu: \"%s\" is below 0",
 				  o->default_pod_cpu);
 	if (!extender_options_parse_blend(extender, o->extender_blend, error))
 		return 0;
-	error_prefix(error, "--extender-blend");
-	return -1;
+	return error_at(error, -1, "--extender-blend");
 }
 
 /* The caller frees config->quota with quota_options_fini(). */
@@ -287,10 +284,8 @@ static int read_record(const struct aggregator_options *o, struct engine_config 
 {
 	int64_t bytes;
 
-	if (quantity_parse_units(o->record_size, &bytes, error)) {
-		error_prefix(error, "--record-size");
-		return -1;
-	}
+	if (quantity_parse_units(o->record_size, &bytes, error))
+		return error_at(error, -1, "--record-size");
 	if (bytes < RECORD_LEAST)
 		return error_fail(error, -1, "--record-size: \"%.100s\" is below 1Mi",
 				  o->record_size);

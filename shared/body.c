@@ -495,10 +495,8 @@ static int take_entry(void *into, struct span bytes, struct error *reason)
 	rc = message_decode(&entry_message, bytes, &m, reason);
 	if (!rc)
 		rc = check_entry(&m, to, reason);
-	if (rc) {
-		error_prefix(reason, "entry %u", m.ref);
-		return rc;
-	}
+	if (rc)
+		return error_at(reason, rc, "entry %u", m.ref);
 	m.usage.have &= USAGE_ALL;
 	*add_room(to) = (struct entry){
 		.ref = m.ref,

@@ -13,5 +13,7 @@ void error_set(struct error *r, const char *format, ...) __attribute__((format(p
 #define error_fail(r, code, ...) (error_set(r, __VA_ARGS__), (code))
 /* Puts context in front: "context: text". */
 void error_prefix(struct error *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same as the value of an expression, as error_fail(). */
+#define error_at(r, code, ...) (error_prefix(r, __VA_ARGS__), (code))
 
 #endif

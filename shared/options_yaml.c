@@ -172,10 +172,8 @@ int options_read_yaml(const struct option_program *program, const char *path, st
 	struct secret file;
 	int rc = secret_read(&file, path, FILE_MAX, false, reason);
 
-	if (rc) {
-		error_prefix(reason, "--%s", program->config_name);
-		return -EINVAL;
-	}
+	if (rc)
+		return error_at(reason, -EINVAL, "--%s", program->config_name);
 	rc = options_parse_yaml(program, path, file.text, file.len, out, reason);
 	secret_free(&file);
 	return rc;

@@ -94,10 +94,8 @@ static int read_amount(char *text, struct resources *out, struct error *error)
 	*equals = '\0';
 	err = strcmp(text, "cpu") == 0 ? quantity_parse_milli(equals + 1, &amount, error)
 				       : quantity_parse_units(equals + 1, &amount, error);
-	if (err) {
-		error_prefix(error, "%.100s", text);
-		return err;
-	}
+	if (err)
+		return error_at(error, err, "%.100s", text);
 	if (amount < 0)
 		return error_fail(error, -EINVAL, "%.100s must not be negative", text);
 	if (resources_find(out, text, &other))
@@ -176,10 +174,8 @@ int slack_options_read(const struct slack_option_values *given, struct slack_opt
 		       struct error *error)
 {
 	slack_options_default(o);
-	if (given->rate && slack_rate_parse(given->rate, &o->rate_ppm, error)) {
-		error_prefix(error, "--extra-capacity-min-rate");
-		return -EINVAL;
-	}
+	if (given->rate && slack_rate_parse(given->rate, &o->rate_ppm, error))
+		return error_at(error, -EINVAL, "--extra-capacity-min-rate");
 	if (given->base && read_base(given->base, &o->base, error))
 		return -EINVAL;
 	if (given->granularity)

@@ -200,10 +200,8 @@ static int take_token(const char *path, struct buf *text, struct error *reason)
 	int rc = file_read(path, TOKEN_FILE_MAX, text, reason);
 	size_t from, len;
 
-	if (rc) {
-		error_prefix(reason, "--token-file");
-		return rc;
-	}
+	if (rc)
+		return error_at(reason, rc, "--token-file");
 	from = strspn(text->data, " \t\r\n");
 	len = strcspn(text->data + from, " ,\t\r\n");
 	if (!len)

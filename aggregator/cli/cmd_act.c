@@ -219,10 +219,8 @@ static int stop(struct follow *f)
 				  "interrupted; evenkeel act status shows what becomes of it");
 	code = post(cli, "pause", &id);
 	free(id);
-	if (code != CLI_OK) {
-		error_prefix(&cli->reason, "interrupted, but the actuator is not paused");
-		return code;
-	}
+	if (code != CLI_OK)
+		return error_at(&cli->reason, code, "interrupted, but the actuator is not paused");
 	return error_fail(&cli->reason, CLI_ERROR,
 			  "interrupted; the actuator is asked to pause: evenkeel act resume goes "
 			  "on, evenkeel act undo gives nodes back");

@@ -82,8 +82,7 @@ static int read_time(struct cli *cli, const char *option, const char *text, int6
 {
 	if (timefmt_parse(text, ns, &cli->reason) == 0)
 		return CLI_OK;
-	error_prefix(&cli->reason, "--%s", option);
-	return CLI_USAGE;
+	return error_at(&cli->reason, CLI_USAGE, "--%s", option);
 }
 
 static void add_time(struct schedule *s, int64_t at_ns)

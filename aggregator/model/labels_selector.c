@@ -133,10 +133,8 @@ static int read_match_labels(const cJSON *json, struct selector *s, struct error
 	struct labels l;
 	int err = labels_read(json, &l, error);
 
-	if (err) {
-		error_prefix(error, "matchLabels");
-		return err;
-	}
+	if (err)
+		return error_at(error, err, "matchLabels");
 	for (size_t i = 0; i < l.count; i++) {
 		selector_add(s, SELECTOR_IN, l.of[i].key, strlen(l.of[i].key));
 		selector_add_value(s, l.of[i].value, strlen(l.of[i].value));
@@ -197,10 +195,8 @@ static int read_expressions(const cJSON *list, struct selector *s, struct error 
 	if (list && !cJSON_IsArray(list))
 		return error_fail(error, -EINVAL, "matchExpressions: must be a list");
 	for (const cJSON *item = list ? list->child : NULL; item; item = item->next, place++) {
-		if (read_expression(item, s, error)) {
-			error_prefix(error, "matchExpressions[%zu]", place);
-			return -EINVAL;
-		}
+		if (read_expression(item, s, error))
+			return error_at(error, -EINVAL, "matchExpressions[%zu]", place);
 	}
 	return 0;
 }

@@ -125,10 +125,8 @@ static int read_namespace(struct kube_config *c, const char *dir, struct error *
 	int rc = secret_read(&file, path, NAMESPACE_MAX, false, error);
 
 	free(path);
-	if (rc) {
-		error_prefix(error, "in-cluster");
-		return -EINVAL;
-	}
+	if (rc)
+		return error_at(error, -EINVAL, "in-cluster");
 	file.text[strcspn(file.text, " \t\r\n")] = '\0';
 	c->namespace = file.text;
 	return 0;

@@ -239,10 +239,10 @@ static char *decode(const cJSON *member, size_t *len)
 /* The reason of a Secret that is not understood. */
 static int blame(const struct own_secrets *s, const struct kind *k, struct error *error)
 {
-	error_prefix(error,
-		     "Secret %s/%s cannot be used; correct it, or delete it, and a new one is made",
-		     s->config.namespace, k->name);
-	return -EINVAL;
+	return error_at(
+		error, -EINVAL,
+		"Secret %s/%s cannot be used; correct it, or delete it, and a new one is made",
+		s->config.namespace, k->name);
 }
 
 /* --- the key of enrolments -------------------------------------------------------------------- */

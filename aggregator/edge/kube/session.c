@@ -102,10 +102,8 @@ static int set_proxy(struct kube_session *s, struct error *error)
 	if (!proxy)
 		return 0;
 	rc = kube_url_check_proxy(proxy, error);
-	if (rc) {
-		error_prefix(error, "proxy-url");
-		return rc;
-	}
+	if (rc)
+		return error_at(error, rc, "proxy-url");
 	s->proxy = strncasecmp(proxy, "socks5://", 9) == 0 ? mem_printf("socks5h://%s", proxy + 9)
 							   : mem_strdup(proxy);
 	return 0;

@@ -99,10 +99,8 @@ static int read_token(struct session_credential *c, struct error *error)
 		rc = token_take(config->token, strlen(config->token), &token, error);
 	else
 		return 0;
-	if (rc) {
-		error_prefix(error, "token");
-		return rc;
-	}
+	if (rc)
+		return error_at(error, rc, "token");
 	kube_text_wipe(c->token);
 	c->token = token;
 	return 0;

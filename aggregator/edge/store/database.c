@@ -284,8 +284,7 @@ static int take_row(struct database *d, sqlite3_stmt *row, database_taker *take,
 	rc = take(d->config->ctx, name, state, (size_t)sqlite3_column_bytes(row, 1), reason);
 	if (!rc)
 		return 0;
-	error_prefix(reason, "is damaged (the row of node \"%.253s\")", name);
-	return -EBADMSG;
+	return error_at(reason, -EBADMSG, "is damaged (the row of node \"%.253s\")", name);
 }
 
 /* Reads at most `most` rows of at most bytes_max. */

@@ -388,8 +388,7 @@ enum place_filter place_explain(struct place *p, place_pod pod, place_node n, st
 	enum place_filter f = place_check(p, pod, n);
 
 	tell(p, place_slot(p, pod), n, f, error);
-	error_prefix(error, "%s", place_filter_name(f));
-	return f;
+	return error_at(error, f, "%s", place_filter_name(f));
 }
 
 enum place_filter place_explain_admission(struct place *p, place_pod pod, place_node n,

@@ -167,10 +167,8 @@ static int read_list(const cJSON *term, const char *member, struct place_one_ter
 		struct place_requirement *r = &out->of[out->count++];
 
 		*r = (struct place_requirement){.field = strcmp(member, "matchFields") == 0};
-		if (read_requirement(json, topology, r, error)) {
-			error_prefix(error, "%s[%zu]", member, at);
-			return -EINVAL;
-		}
+		if (read_requirement(json, topology, r, error))
+			return error_at(error, -EINVAL, "%s[%zu]", member, at);
 	}
 	return 0;
 }
