@@ -2,8 +2,7 @@
 /*
  * From readings to intervals: rates between ticks, statistics per workload and for the node. Pure.
  */
-#ifndef EVENKEEL_AGENT_ACCOUNT_H
-#define EVENKEEL_AGENT_ACCOUNT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -57,5 +56,3 @@ struct account_self {
  */
 struct interval *account_publish(struct account *a, uint64_t sequence, int64_t start_ns,
 				 int64_t end_ns, const struct account_self *self);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a tick's tracks and readings to the samples of culprit.h. Pure. */
-#ifndef EVENKEEL_AGENT_ACCOUNT_CULPRIT_H
-#define EVENKEEL_AGENT_ACCOUNT_CULPRIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ struct contention_cause account_culprit_of(const struct account_culprit *a,
  * their number.
  */
 size_t account_culprit_watched(const struct account_culprit *a, uint64_t ids[CULPRIT_WATCHED]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The node's CPU use, CPU split and pressure from the counters in /proc. Pure. */
-#ifndef EVENKEEL_AGENT_ACCOUNT_NODE_H
-#define EVENKEEL_AGENT_ACCOUNT_NODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ void account_machine_start(struct account_machine *a, const struct machine *m);
 void account_machine_read(struct account_machine *a, const struct machine *m, struct slow_use *use);
 /* The CPU time since the last call. */
 struct cpu_split account_machine_take_split(struct account_machine *a);
-
-#endif

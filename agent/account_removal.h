@@ -3,8 +3,7 @@
  * The use of removed cgroups after their last reading, counted once for workload and ancestors.
  * Pure.
  */
-#ifndef EVENKEEL_AGENT_ACCOUNT_REMOVAL_H
-#define EVENKEEL_AGENT_ACCOUNT_REMOVAL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ void removals_settle(struct removals *d, struct account_table *table,
 		     const struct removal_time *time);
 /* With account_table_next(): forgets the ended workloads. */
 void removals_next(struct removals *d);
-
-#endif

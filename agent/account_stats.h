@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The running sums of a workload, or of the node, since the last publish. Pure. */
-#ifndef EVENKEEL_AGENT_ACCOUNT_STATS_H
-#define EVENKEEL_AGENT_ACCOUNT_STATS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -61,5 +60,3 @@ void stats_add_slow(struct stats *s, const struct slow_use *use, int64_t dt_ns);
 void stats_pack(const struct stats *s, struct usage *usage);
 /* Begins the next interval. */
 void stats_next(struct stats *s);
-
-#endif

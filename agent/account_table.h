@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tracks of all cgroups, in the order of the topology, and their workloads. Pure. */
-#ifndef EVENKEEL_AGENT_ACCOUNT_TABLE_H
-#define EVENKEEL_AGENT_ACCOUNT_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,5 +60,3 @@ void account_table_carry(struct account_table *table, int index, const struct re
 void account_table_retire(struct account_table *table, int index);
 /* Frees ended workloads and begins the next interval of the others. */
 void account_table_next(struct account_table *table);
-
-#endif

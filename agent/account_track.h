@@ -3,8 +3,7 @@
  * One cgroup's counters from tick to tick: its use since the tick before, with all cgroups below.
  * Pure.
  */
-#ifndef EVENKEEL_AGENT_ACCOUNT_TRACK_H
-#define EVENKEEL_AGENT_ACCOUNT_TRACK_H
+#pragma once
 
 #include <assert.h>
 #include <stdbool.h>
@@ -113,5 +112,3 @@ void track_finish(struct track *tr);
 bool track_cpu_is_whole(const struct track *tr);
 /* Usage less inactive file pages; false: unknown in this tick. */
 bool track_working_set(const struct track *tr, uint64_t *bytes);
-
-#endif

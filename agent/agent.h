@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Samples on a timer, publishes intervals, keeps them until every aggregator has them. */
-#ifndef EVENKEEL_AGENT_AGENT_H
-#define EVENKEEL_AGENT_AGENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ int agent_open(struct agent **a, const struct agent_config *config, struct error
  */
 int agent_run(struct agent *a, struct error *error);
 void agent_close(struct agent *a);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why a BPF sampler cannot start, told from the features of the kernel, never from its version. */
-#ifndef EVENKEEL_AGENT_BPF_REASON_H
-#define EVENKEEL_AGENT_BPF_REASON_H
+#pragma once
 
 #include "shared/error.h"
 
@@ -26,5 +25,3 @@ void bpf_reason_begin(void);
  */
 int bpf_reason_explain(const char *what, int error, const struct bpf_reason_need *needs,
 		       struct error *reason);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parsers for the values in cgroup files, v1 and v2. Pure. */
-#ifndef EVENKEEL_AGENT_CGROUP_TEXT_H
-#define EVENKEEL_AGENT_CGROUP_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ bool cgroup_text_pressure(const char *text, const char *line, uint64_t *total_ns
 bool cgroup_text_cpus(const char **text, unsigned int *first, unsigned int *last);
 /* A count of microseconds as nanoseconds. */
 bool cgroup_text_us_to_ns(uint64_t us, uint64_t *ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The mount points of the cgroup hierarchies, and the scan of their directories. */
-#ifndef EVENKEEL_AGENT_CGROUPFS_H
-#define EVENKEEL_AGENT_CGROUPFS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -50,5 +49,3 @@ bool cgroupfs_read(const struct cgroupfs *fs, int mount, const char *path, const
  * directory that vanishes meanwhile, or is unreadable, has no children.
  */
 int cgroupfs_scan(const struct cgroupfs *fs, struct topology *t, struct error *error);
-
-#endif

@@ -3,8 +3,7 @@
  * Drops all privileges that the agent does not need after its files are open and its programs
  * attached.
  */
-#ifndef EVENKEEL_AGENT_CONFINE_H
-#define EVENKEEL_AGENT_CONFINE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ struct confine_config {
  * stay dropped.
  */
 int confine(const struct confine_config *config, struct error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CPUs that the kernel lets each cgroup run on. */
-#ifndef EVENKEEL_AGENT_CPUSETS_H
-#define EVENKEEL_AGENT_CPUSETS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -36,5 +35,3 @@ int64_t cpusets_limit(const char *cpus, int64_t capacity_milli);
  * containers are its limit. Pure.
  */
 void cpusets_share(struct account_table *table, struct topology *t);
-
-#endif

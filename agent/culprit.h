@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which neighbour a pod's waiting for CPU follows: an estimate from samples. Pure. */
-#ifndef EVENKEEL_AGENT_CULPRIT_H
-#define EVENKEEL_AGENT_CULPRIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,5 +62,3 @@ void culprit_add(struct culprit *c, int slot, const struct culprit_sample *sampl
 void culprit_end_second(struct culprit *c, int slot, double throttled);
 /* Ref 0: the estimate names nobody. */
 struct contention_cause culprit_find(const struct culprit *c, int slot);
-
-#endif

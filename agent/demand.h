@@ -29,8 +29,7 @@
  * and for a workload with gaps on more CPUs than c.
  * Throttling by the quota of a cgroup above is not counted.
  */
-#ifndef EVENKEEL_AGENT_DEMAND_H
-#define EVENKEEL_AGENT_DEMAND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ void demand_add(struct demand *d, double milli);
 void demand_settle(struct demand *d, const struct demand_throttle *t, int64_t capacity_milli);
 /* Appends the interval's histogram (shared/demand.h) and begins the next one. */
 void demand_publish(struct demand *d, struct buf *out);
-
-#endif

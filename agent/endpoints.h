@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The addresses behind a name that intervals are sent to, and when to look it up again. Pure. */
-#ifndef EVENKEEL_AGENT_ENDPOINTS_H
-#define EVENKEEL_AGENT_ENDPOINTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ size_t endpoints_take(struct endpoints *e, const struct resolver_answer *answer,
 		      struct endpoints_change changes[ENDPOINTS_CHANGES_MAX]);
 /* Drops an address that could not be opened; the next answer may add it again. */
 void endpoints_forget(struct endpoints *e, const struct address *address);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's side of enrolment (shared/enrolment.h): asks an aggregator for a key of this node. */
-#ifndef EVENKEEL_AGENT_ENROLLER_H
-#define EVENKEEL_AGENT_ENROLLER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ void enrolling_renew(struct enrolling *e, int64_t mono_ns);
 /* Frames get no answers: enrols at once, or after the pause of a refusal. */
 void enrolling_doubt(struct enrolling *e, int64_t mono_ns);
 void enrolling_fini(struct enrolling *e); /* wipes it */
-
-#endif

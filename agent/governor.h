@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sampling rate: lowered while the agent uses more CPU than its budget. Pure. */
-#ifndef EVENKEEL_AGENT_GOVERNOR_H
-#define EVENKEEL_AGENT_GOVERNOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ void governor_start(struct governor *g, double budget_percent, int most_hz, int 
  * True with a message in *said when the rate changes, or when the lowest rate exceeds the budget.
  */
 bool governor_tick(struct governor *g, const struct governor_tick *tick, struct error *said);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The identity of a cgroup, from its path: pod, container, QoS class and runtime. Pure. */
-#ifndef EVENKEEL_AGENT_IDENTITY_H
-#define EVENKEEL_AGENT_IDENTITY_H
+#pragma once
 
 #include "shared/interval.h"
 
@@ -27,5 +26,3 @@ struct identity {
 
 /* path: below the hierarchy's mount, with the leading slash. */
 void identity_parse(const char *path, struct identity *identity);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --healthy, the liveness probe: whether the loop of the agent in this container still runs. */
-#ifndef EVENKEEL_AGENT_LIVENESS_H
-#define EVENKEEL_AGENT_LIVENESS_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -30,5 +29,3 @@ void liveness_write(int fd, const struct error *status);
 int liveness_find(const char *proc, pid_t self, pid_t *found, struct error *error);
 /* Voluntary context switches of the main thread. -ENOENT or -EINVAL with the reason. */
 int liveness_count_waits(const char *proc, pid_t pid, uint64_t *waits, struct error *error);
-
-#endif

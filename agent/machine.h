@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The whole machine, from /proc. */
-#ifndef EVENKEEL_AGENT_MACHINE_H
-#define EVENKEEL_AGENT_MACHINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ struct machine_files; /* kept-open files */
 int machine_open(struct machine_files **f, struct error *error);
 void machine_close(struct machine_files *f);
 int machine_read(struct machine_files *f, struct machine *m, struct error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --once: one interval of this machine on standard output. */
-#ifndef EVENKEEL_AGENT_ONCE_H
-#define EVENKEEL_AGENT_ONCE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ double once_share(const struct usage *u, enum usage_have bit, uint64_t ns);
 double once_milli(uint64_t cpu_ns, double seconds);
 /* A percentile of the node's CPU use, 50th or higher; NaN: not measured. */
 double once_percentile(const struct node_sample *n, double share);
-
-#endif

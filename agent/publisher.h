@@ -2,8 +2,7 @@
 /*
  * Sends intervals to every aggregator: the ring, one sender per endpoint, and log lines about them.
  */
-#ifndef EVENKEEL_AGENT_PUBLISHER_H
-#define EVENKEEL_AGENT_PUBLISHER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ const char *publisher_trouble(const struct publisher *p);
 bool publisher_idle(const struct publisher *p);
 /* Reads the keys again; after a failure the old ones stay. Logs either. */
 void publisher_reload_keys(struct publisher *p);
-
-#endif

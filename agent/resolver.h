@@ -3,8 +3,7 @@
  * The addresses behind a host name, looked up on a separate thread, so the loop never waits for a
  * name server.
  */
-#ifndef EVENKEEL_AGENT_RESOLVER_H
-#define EVENKEEL_AGENT_RESOLVER_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -50,5 +49,3 @@ int resolver_fd(const struct resolver *r);
 void resolver_ask(struct resolver *r);
 /* Takes the answer of the last lookup; false: none. */
 bool resolver_take(struct resolver *r, struct resolver_answer *answer);
-
-#endif

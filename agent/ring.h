@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Intervals kept for resending, bounded in bytes; when full the oldest merge in pairs. Pure. */
-#ifndef EVENKEEL_AGENT_RING_H
-#define EVENKEEL_AGENT_RING_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ void ring_set_cursors(struct ring *r, const uint64_t *cursors, size_t count);
 /* The oldest interval with this sequence or a later one, or NULL. Borrowed until the next push. */
 const struct interval *ring_find(const struct ring *r, uint64_t sequence);
 uint64_t ring_newest(const struct ring *r);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The interface of the sampling tiers: each fills the readings of a topology. */
-#ifndef EVENKEEL_AGENT_SAMPLER_H
-#define EVENKEEL_AGENT_SAMPLER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -71,5 +70,3 @@ int sampler_choose(struct sampler **s, int only, const struct cgroupfs *fs, stru
 int sampler_choose_below(struct sampler **s, enum sampler_tier failed, const struct cgroupfs *fs,
 			 struct topology *t, struct error *error);
 const char *sampler_tier_name(enum sampler_tier tier); /* "T1" */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the BPF tiers: a loaded object, and the methods of walking, one per tier. */
-#ifndef EVENKEEL_AGENT_SAMPLER_BPF_H
-#define EVENKEEL_AGENT_SAMPLER_BPF_H
+#pragma once
 
 #include <linux/types.h>
 #include <stdbool.h>
@@ -86,5 +85,3 @@ extern const struct sampler_bpf_method sampler_bpf_cgroup_plain_method; /* T1, o
 extern const struct sampler_bpf_method sampler_bpf_task_method; /* T2 */
 
 void sampler_bpf_walks_close(struct sampler_bpf_walks *w);
-
-#endif

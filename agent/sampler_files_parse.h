@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of a cgroup for tier T3: values, cadence and parsers. Pure. */
-#ifndef EVENKEEL_AGENT_SAMPLER_FILES_PARSE_H
-#define EVENKEEL_AGENT_SAMPLER_FILES_PARSE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ int files_hierarchy(const struct cgroupfs *fs, const struct files_source *source
 void files_begin_limits(struct files_target *t);
 /* After all files of this pass. */
 void files_finish(struct files_target *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a sampling tier implements, and the parts of the dispatch for tiers and tests. */
-#ifndef EVENKEEL_AGENT_SAMPLER_TIER_H
-#define EVENKEEL_AGENT_SAMPLER_TIER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ int sampler_open_ops(struct sampler **s, const struct sampler_ops *ops, const st
 /* sampler_choose() among these, best first. */
 int sampler_choose_ops(struct sampler **s, const struct sampler_ops *const *ops, size_t count,
 		       const struct cgroupfs *fs, struct topology *t, struct error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From ticks to an interval: rescans, passes, the change to a lower tier, the rate, the account. */
-#ifndef EVENKEEL_AGENT_SAMPLING_H
-#define EVENKEEL_AGENT_SAMPLING_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ struct interval *sampling_take(struct sampling *s, uint64_t sequence, int64_t st
 			       int64_t end_ns);
 enum sampler_tier sampling_tier(const struct sampling *s);
 size_t sampling_cgroups(const struct sampling *s); /* in the topology */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When intervals end, and which kind of sampler pass a tick makes. Pure. */
-#ifndef EVENKEEL_AGENT_SCHEDULE_H
-#define EVENKEEL_AGENT_SCHEDULE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ enum pass_kind pass_schedule_choose(const struct pass_schedule *p, int64_t mono_
 				    int64_t period_ns, bool scanned);
 /* After a pass that succeeded. One that failed is due again at the next tick. */
 void pass_schedule_note(struct pass_schedule *p, enum pass_kind kind, int64_t mono_ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sends the ring's intervals to one aggregator in order, one at a time, and obeys its acks. */
-#ifndef EVENKEEL_AGENT_SENDER_H
-#define EVENKEEL_AGENT_SENDER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -74,5 +73,3 @@ void sender_get_stats(const struct sender *s, struct sender_stats *stats);
  */
 enum { SENDER_CURSORS = 3 };
 size_t sender_get_cursors(const struct sender *s, uint64_t cursors[SENDER_CURSORS]);
-
-#endif

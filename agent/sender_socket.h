@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The nanomsg side of a sender: requests to one address, never blocking. */
-#ifndef EVENKEEL_AGENT_SENDER_SOCKET_H
-#define EVENKEEL_AGENT_SENDER_SOCKET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ int sender_socket_receive(struct sender_socket *s, uint32_t *id, struct buf *dat
 uint64_t sender_socket_connections(const struct sender_socket *s);
 /* Replaces the connection, or the attempt, at once. */
 void sender_socket_reconnect(struct sender_socket *s);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The tree of cgroups as a table: paths joined over the hierarchies, with the newest reading. Pure.
  */
-#ifndef EVENKEEL_AGENT_TOPOLOGY_H
-#define EVENKEEL_AGENT_TOPOLOGY_H
+#pragma once
 
 #include <assert.h>
 #include <stdbool.h>
@@ -129,5 +128,3 @@ int topology_find(const struct topology *t, enum hierarchy h, uint64_t id, int h
 uint32_t topology_overflow(const struct topology *t);
 /* Whether any pod is in the tree. */
 bool topology_has_pods(const struct topology *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which cgroups are workloads and of which kind, and the state of a workload. Pure. */
-#ifndef EVENKEEL_AGENT_WORKLOAD_H
-#define EVENKEEL_AGENT_WORKLOAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ struct workload *workload_new(uint32_t ref, enum entity_kind kind, uint32_t pare
 void workload_free(struct workload *w);
 /* Sets the limits; a difference makes the workload fresh. */
 void workload_set_limits(struct workload *w, const struct kernel_limits *limits);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The aggregator as one object: the loop that owns all state, between the ingest and the HTTP edge.
  */
-#ifndef EVENKEEL_AGGREGATOR_ENGINE_H
-#define EVENKEEL_AGGREGATOR_ENGINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ int engine_open(struct engine **e, const struct engine_config *config, struct er
  */
 int engine_run(struct engine *e, struct error *error);
 void engine_close(struct engine *e);
-
-#endif

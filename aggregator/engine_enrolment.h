@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gives nodes their keys: checks the credentials of enrolments, and answers them. */
-#ifndef EVENKEEL_AGGREGATOR_ENGINE_ENROLMENT_H
-#define EVENKEEL_AGGREGATOR_ENGINE_ENROLMENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ void node_enroller_reload(struct enroller *en);
 int node_enroller_take(struct enroller *en, const void *data, size_t len,
 		       const struct ingest_route *route, int64_t now_ns, struct buf *answer,
 		       bool *refused);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the buckets of windows for HTTP threads: the loop thread alone has them. */
-#ifndef EVENKEEL_AGGREGATOR_ENGINE_HISTORY_H
-#define EVENKEEL_AGGREGATOR_ENGINE_HISTORY_H
+#pragma once
 
 #include <uv.h>
 
@@ -18,5 +17,3 @@ int history_open(struct history **h, uv_loop_t *loop, const struct usage_state *
 void history_free(struct history *h); /* NULL is allowed */
 /* For api_context.buckets. */
 struct bucket_source *history_source(struct history *h);
-
-#endif

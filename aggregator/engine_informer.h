@@ -3,8 +3,7 @@
  * Keeps the cluster model: what the Kubernetes edge tells is done to it on the loop, or files gave
  * it once; and lets the Kubernetes edge review tokens for the HTTP edge.
  */
-#ifndef EVENKEEL_AGGREGATOR_ENGINE_INFORMER_H
-#define EVENKEEL_AGGREGATOR_ENGINE_INFORMER_H
+#pragma once
 
 #include <stdbool.h>
 #include <uv.h>
@@ -103,5 +102,3 @@ int token_reviews_follow_proxy(struct token_reviews *r, const char *kubeconfig, 
 /* Cuts what is being asked. Of zeroes nothing, as below. */
 void token_reviews_stop(struct token_reviews *r);
 void token_reviews_close(struct token_reviews *r);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The thread that plans: slack, and drains behind it, of the newest view again and again. */
-#ifndef EVENKEEL_AGGREGATOR_ENGINE_PLANNER_H
-#define EVENKEEL_AGGREGATOR_ENGINE_PLANNER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ int planner_start(struct planner *p, struct recorder *recorder, struct error *er
 /* Ends the thread; what it published stays in the slot. NULL is allowed, as below. */
 void planner_stop(struct planner *p);
 void planner_free(struct planner *p);
-
-#endif

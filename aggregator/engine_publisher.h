@@ -3,8 +3,7 @@
  * Makes views of what was measured and what the Kubernetes API tells, piece by piece between other
  * work of the loop.
  */
-#ifndef EVENKEEL_AGGREGATOR_ENGINE_PUBLISHER_H
-#define EVENKEEL_AGGREGATOR_ENGINE_PUBLISHER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ void publisher_note_frames(struct publisher *p, size_t frames, bool idle);
 void publisher_want(struct publisher *p, uint64_t ticket);
 /* The model changed: sooner. */
 void publisher_note_events(struct publisher *p);
-
-#endif

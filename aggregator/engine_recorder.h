@@ -4,8 +4,7 @@
  * views, on a thread of its own. Whatever is wrong with the files is logged and counted: the service
  * goes on, and the record begins anew.
  */
-#ifndef EVENKEEL_AGGREGATOR_ENGINE_RECORDER_H
-#define EVENKEEL_AGGREGATOR_ENGINE_RECORDER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ void recorder_gathered(struct recorder *r);
 void recorder_published(struct recorder *r, struct view *v, int64_t now_ns);
 /* Any thread. There is a new plan in the slot. */
 void recorder_planned(struct recorder *r, int64_t now_ns);
-
-#endif

@@ -3,8 +3,7 @@
  * Keeps the usage state, and what plans remember, in a database: reads it at start, saves what
  * changed again and again, tells what is wrong.
  */
-#ifndef EVENKEEL_AGGREGATOR_ENGINE_SAVER_H
-#define EVENKEEL_AGGREGATOR_ENGINE_SAVER_H
+#pragma once
 
 #include <stdint.h>
 #include <uv.h>
@@ -55,5 +54,3 @@ int saver_open(struct saver **s, const struct saver_config *config, struct error
 void saver_finish(struct saver *s);
 /* After saver_finish(), once the loop closed its handles. */
 void saver_free(struct saver *s);
-
-#endif

@@ -4,8 +4,7 @@
  * accessors that hide differences between releases. A flavour (name___flavour) is guarded by
  * bpf_core_field_exists(), so the loader removes code for types the kernel does not have.
  */
-#ifndef EVENKEEL_BPF_KERNEL_H
-#define EVENKEEL_BPF_KERNEL_H
+#pragma once
 
 typedef unsigned char __u8;
 typedef unsigned short __u16;
@@ -338,5 +337,3 @@ static inline _Bool kernel_cgroup_dead(struct cgroup *cgroup)
 {
 	return !(cgroup->self.flags & KERNEL_CSS_ONLINE);
 }
-
-#endif

@@ -17,8 +17,7 @@
  * may have another use then, is read without effect, and a fault reads as 0. Beyond PREFETCH_MAX
  * cgroups, and on kernels where loads are calls, nothing is prefetched.
  */
-#ifndef EVENKEEL_BPF_PREFETCH_H
-#define EVENKEEL_BPF_PREFETCH_H
+#pragma once
 
 #include "bpf/read.h"
 
@@ -136,5 +135,3 @@ static __always_inline void prefetch_next(struct cgroup *cgroup)
 		p->generation = met;
 	}
 }
-
-#endif

@@ -18,8 +18,7 @@
  * needs no kallsyms. From 5.19 on one run of learn_offsets asks for every possible CPU; before, it
  * learns that of its own CPU, and the agent runs it on each.
  */
-#ifndef EVENKEEL_BPF_READ_H
-#define EVENKEEL_BPF_READ_H
+#pragma once
 
 #include "bpf/kernel.h"
 #include "bpf/record.h"
@@ -446,5 +445,3 @@ int record_removed(__u64 *ctx)
 		record_removal(cgroup);
 	return 0;
 }
-
-#endif

@@ -7,8 +7,7 @@
  * A fast pass writes fast records; a slow pass writes both, the same cgroup at the same position. A
  * member is valid with its bit in `have`; absent values are never 0.
  */
-#ifndef EVENKEEL_BPF_RECORD_H
-#define EVENKEEL_BPF_RECORD_H
+#pragma once
 
 #ifndef __bpf__ /* bpf/kernel.h has the types */
 #include <linux/types.h>
@@ -174,5 +173,3 @@ _Static_assert(sizeof(struct removal_record) == 64, "a removal is one cache line
 _Static_assert(sizeof(struct seen_record) == 16, "four slots to a cache line");
 _Static_assert(sizeof(struct walk_knobs) == 16 + 4 * RECORD_CPUS_MAX, "knobs without gaps");
 _Static_assert(sizeof(struct walk_state) == 72 + 8 * RECORD_CPUS_MAX, "state without gaps");
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Integer arithmetic that C has no function for. */
-#ifndef EVENKEEL_SHARED_ARITH_H
-#define EVENKEEL_SHARED_ARITH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -37,5 +36,3 @@ static inline int64_t floor_div(int64_t a, int64_t b)
 {
 	return a / b - (a % b < 0);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays that grow, and places in sorted ones. */
-#ifndef EVENKEEL_SHARED_ARRAY_H
-#define EVENKEEL_SHARED_ARRAY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ int array_compare_int64(const void *a, const void *b);
 int array_compare_uint32(const void *a, const void *b);
 /* For qsort() of char *, and array_lower_bound() in structures that begin with one. */
 int array_compare_text(const void *a, const void *b);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between struct interval and the protobuf bodies of shared/body.proto. */
-#ifndef EVENKEEL_SHARED_BODY_H
-#define EVENKEEL_SHARED_BODY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ struct ack {
 void body_encode_ack(const struct ack *ack, struct buf *out);
 /* -EBADMSG: no ack; numbers beyond their range are clamped as body.proto says. */
 int body_decode_ack(const void *data, size_t len, struct ack *ack, struct error *reason);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A byte buffer that grows. */
-#ifndef EVENKEEL_SHARED_BUF_H
-#define EVENKEEL_SHARED_BUF_H
+#pragma once
 
 #include <assert.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ static inline void buf_add_char(struct buf *b, char c)
 	to[1] = '\0';
 	b->len++;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands and options of a program, for its manual page, completion and configuration file. */
-#ifndef EVENKEEL_SHARED_CLI_SPEC_H
-#define EVENKEEL_SHARED_CLI_SPEC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,5 +70,3 @@ void cli_spec_script(const char *program, int shell, struct buf *out);
  * output, with the exit status.
  */
 bool cli_spec_answer(const struct cli_spec *o, int argc, char **argv, int *status);
-
-#endif

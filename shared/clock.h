@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The clocks. Pure code takes time as an argument. */
-#ifndef EVENKEEL_SHARED_CLOCK_H
-#define EVENKEEL_SHARED_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -46,5 +45,3 @@ static inline int64_t clock_process_cpu_ns(void)
 {
 	return clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * The demand for CPU in an interval, as bytes: how many samples lie in which bucket of
  * shared/histogram.h (HISTOGRAM_CPU_X0). Part of the wire format.
  */
-#ifndef EVENKEEL_SHARED_DEMAND_H
-#define EVENKEEL_SHARED_DEMAND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ bool demand_next(struct demand_reader *r);
 bool demand_is_valid(const void *bytes, size_t len);
 /* Adds the samples of valid bytes. */
 void demand_decode(const void *bytes, size_t len, struct histogram *into);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading JSON objects: members by path. */
-#ifndef EVENKEEL_SHARED_DOCUMENT_H
-#define EVENKEEL_SHARED_DOCUMENT_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -41,5 +40,3 @@ bool document_has_condition(const cJSON *object, const char *type);
 
 /* The wave of a DrainPlan as a plan that evenkeel verify takes, a cJSON tree of the caller's. */
 cJSON *document_drain_plan(const cJSON *doc);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lengths of time: differences, and as people write them. Pure. */
-#ifndef EVENKEEL_SHARED_DURATION_H
-#define EVENKEEL_SHARED_DURATION_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ static inline int64_t elapsed_ns(int64_t now_ns, int64_t then_ns)
 		return then_ns < now_ns ? INT64_MAX : INT64_MIN;
 	return ns;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Addresses of the transport, checked because nanomsg aborts the process on some invalid ones; and
  * the client behind an address.
  */
-#ifndef EVENKEEL_SHARED_ENDPOINT_H
-#define EVENKEEL_SHARED_ENDPOINT_H
+#pragma once
 
 #include <sodium.h>
 #include <stdbool.h>
@@ -52,5 +51,3 @@ uint64_t peer_hash(const uint8_t key[PEER_KEY_LEN], const struct sockaddr *from)
  * and opens it again. False: no client waits, or that fails, too. *spare negative: none yet.
  */
 bool endpoint_refuse_one(int listener, int *spare);
-
-#endif

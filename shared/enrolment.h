@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The exchange by which an agent gets the key of its node from an aggregator. */
-#ifndef EVENKEEL_SHARED_ENROLMENT_H
-#define EVENKEEL_SHARED_ENROLMENT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -128,5 +127,3 @@ int enrolment_answer_open(const void *data, size_t len, const struct frame_heade
 			  const uint8_t public_key[ENROLMENT_PUBLIC_LEN],
 			  const uint8_t reply_secret[KEY_LEN], struct enrolment_answer *a,
 			  struct error *error);
-
-#endif

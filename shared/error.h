@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The error text for people: set at the failure, with context added by callers. */
-#ifndef EVENKEEL_SHARED_ERROR_H
-#define EVENKEEL_SHARED_ERROR_H
+#pragma once
 
 struct error {
 	char text[512]; /* always terminated; cut when longer */
@@ -15,5 +14,3 @@ void error_set(struct error *r, const char *format, ...) __attribute__((format(p
 void error_prefix(struct error *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same as the value of an expression, as error_fail(). */
 #define error_at(r, code, ...) (error_prefix(r, __VA_ARGS__), (code))
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole files: those a person names, secrets, which are wiped, and files that are replaced. */
-#ifndef EVENKEEL_SHARED_FILE_H
-#define EVENKEEL_SHARED_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ int secret_read(struct secret *s, const char *path, size_t most, bool private, s
 int secret_read_open(struct secret *s, int fd, size_t most, bool private, struct error *error);
 /* Wipes and frees it; one of zeroes is allowed. */
 void secret_free(struct secret *s);
-
-#endif

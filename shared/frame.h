@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sealed envelope of all messages between agent and aggregator. */
-#ifndef EVENKEEL_SHARED_FRAME_H
-#define EVENKEEL_SHARED_FRAME_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -98,5 +97,3 @@ int frame_get_header(const void *data, size_t len, struct frame_header *header, 
 
 /* A node name: 1..253 letters, digits, '-', '.', '_'. */
 int frame_node_name_valid(const char *name, size_t len);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* uthash with memory of shared/mem.h, the release of a whole table, and a hash of bytes. */
-#ifndef EVENKEEL_SHARED_HASH_H
-#define EVENKEEL_SHARED_HASH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ static inline uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t len)
 		hash = (hash ^ *at++) * UINT64_C(0x100000001b3);
 	return hash;
 }
-
-#endif

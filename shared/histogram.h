@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Log-bucket histogram: percentiles within 10 %, mostly 1 %, from 180 counters. Part of the wire format. */
-#ifndef EVENKEEL_SHARED_HISTOGRAM_H
-#define EVENKEEL_SHARED_HISTOGRAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ bool histogram_quantiles(const struct histogram *h, const double q[], double out
  * a bucket.
  */
 double histogram_at_least_mean(double percentile, double mean, double x0);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The measurements of one node between two publish times, sent from agent to aggregator. */
-#ifndef EVENKEEL_SHARED_INTERVAL_H
-#define EVENKEEL_SHARED_INTERVAL_H
+#pragma once
 
 #include <assert.h>
 #include <stdbool.h>
@@ -295,5 +294,3 @@ static inline const void *interval_demand(const struct interval *i, const struct
 size_t interval_bytes(const struct interval *i);
 /* Adds b (later) to a. Members unknown on one side come from the other. */
 void usage_merge(struct usage *a, const struct usage *b);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON as YAML in block style, as kubectl prints it; yaml_json.h is the inverse. */
-#ifndef EVENKEEL_SHARED_JSON_YAML_H
-#define EVENKEEL_SHARED_JSON_YAML_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -13,5 +12,3 @@
  * is plain only if every reader takes it for text; invalid UTF-8 becomes "?".
  */
 void json_yaml_write(const cJSON *value, bool marked, struct buf *out);
-
-#endif

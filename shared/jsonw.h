@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A streaming JSON writer: compact, in call order, with portable numbers. */
-#ifndef EVENKEEL_SHARED_JSONW_H
-#define EVENKEEL_SHARED_JSONW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ static inline void jsonw_key_array(struct jsonw *w, const char *key)
 	jsonw_key(w, key);
 	jsonw_array_open(w);
 }
-
-#endif

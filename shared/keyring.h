@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shared keys that seal frames: a file of 32 raw bytes, or a directory of such files. */
-#ifndef EVENKEEL_SHARED_KEYRING_H
-#define EVENKEEL_SHARED_KEYRING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ const struct key *keyring_sealing(const struct keyring *ring);
 /* NULL when no key has that id. */
 const struct key *keyring_find(const struct keyring *ring, const uint8_t id[KEY_ID_LEN]);
 void keyring_wipe(struct keyring *ring);
-
-#endif

@@ -3,8 +3,7 @@
  * One line per decision on standard error: "program: level: text", safe for terminals. Not for
  * policy and state code.
  */
-#ifndef EVENKEEL_SHARED_LOG_H
-#define EVENKEEL_SHARED_LOG_H
+#pragma once
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
@@ -14,5 +13,3 @@ void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-#endif

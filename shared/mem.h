@@ -3,8 +3,7 @@
  * Allocation that aborts with a message when out of memory: every daemon is bounded and runs under
  * a memory limit. Acknowledged intervals survive: see aggregator/edge/ingest.c and agent/sender.c.
  */
-#ifndef EVENKEEL_SHARED_MEM_H
-#define EVENKEEL_SHARED_MEM_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ char *mem_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 	} while (0)
 /* Aborts with the message, for libraries. */
 void mem_exhausted(void) __attribute__((noreturn));
-
-#endif

@@ -5,8 +5,7 @@
  * messages merge). It allocates nothing; strings and bytes are borrowed. Encoding writes fields by
  * rising numbers, without zeros.
  */
-#ifndef EVENKEEL_SHARED_MESSAGE_H
-#define EVENKEEL_SHARED_MESSAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,5 +85,3 @@ void message_encode_some(const struct message *m, unsigned int first, unsigned i
  */
 size_t message_open(struct buf *out, unsigned int number);
 void message_close(struct buf *out, size_t mark);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Time-weighted mean and variance of a rate, one pass, mergeable. */
-#ifndef EVENKEEL_SHARED_MOMENTS_H
-#define EVENKEEL_SHARED_MOMENTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -42,5 +41,3 @@ double moments_stddev(const struct moments *m);
 
 struct moments32 moments_pack(const struct moments *m);
 struct moments moments_unpack(const struct moments32 *m);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One table of options gives flags, environment variables, a YAML file, --help and validation. */
-#ifndef EVENKEEL_SHARED_OPTIONS_H
-#define EVENKEEL_SHARED_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -117,5 +116,3 @@ void suggestion_offer(struct suggestion *s, const char *name);
 
 /* Appends text from column `at`, wrapped at the width; further lines begin at column `indent`. */
 void options_wrap(struct buf *out, const char *text, size_t width, size_t indent, size_t at);
-
-#endif

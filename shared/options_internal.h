@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of the option parser and of cli_spec; internal. */
-#ifndef EVENKEEL_SHARED_OPTIONS_INTERNAL_H
-#define EVENKEEL_SHARED_OPTIONS_INTERNAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ int options_parse_yaml(const struct option_program *program, const char *name, c
 enum { QUOTED_LEN = 72 };
 /* text as one printable line within double quotes, cut when long. */
 void options_quote(const char *text, char out[QUOTED_LEN]);
-
-#endif

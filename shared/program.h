@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The start of every daemon: options, --help, --version, logging, libraries. */
-#ifndef EVENKEEL_SHARED_PROGRAM_H
-#define EVENKEEL_SHARED_PROGRAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ int program_main(const struct option_program *program, void *values,
  * 1.1.5 runs without the thread that accepts connections, and libuv aborts.
  */
 int program_check_descriptors(int count, struct error *error);
-
-#endif

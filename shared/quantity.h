@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kubernetes resource quantities ("500m", "1.5Gi", "12e6") as exact integers. */
-#ifndef EVENKEEL_SHARED_QUANTITY_H
-#define EVENKEEL_SHARED_QUANTITY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -16,5 +15,3 @@
 int quantity_parse_milli(const char *text, int64_t *milli, struct error *error); /* thousandths */
 int quantity_parse_units(const char *text, int64_t *units,
 			 struct error *error); /* whole units: bytes, counts */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counts of users: what several threads hold is freed by the last one that drops it. */
-#ifndef EVENKEEL_SHARED_REFS_H
-#define EVENKEEL_SHARED_REFS_H
+#pragma once
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -23,5 +22,3 @@ static inline bool refs_drop(atomic_uint *users)
 	assert(before > 0);
 	return before == 1;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A seccomp filter of the system calls that a running program may make. */
-#ifndef EVENKEEL_SHARED_SYSCALLS_H
-#define EVENKEEL_SHARED_SYSCALLS_H
+#pragma once
 
 #include "shared/error.h"
 
@@ -21,5 +20,3 @@ int syscalls_prepare(enum syscalls_of program, int *fd, struct error *error);
  * with the reason.
  */
 int syscalls_restrict(int fd, struct error *error);
-
-#endif

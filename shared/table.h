@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Column tables for terminals and scripts: aligned, sorted, limited. */
-#ifndef EVENKEEL_SHARED_TABLE_H
-#define EVENKEEL_SHARED_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,5 +62,3 @@ void table_print_csv(const struct table *t, bool headers, struct buf *out);
 /* Calls tell with each row name once, in order. */
 void table_each_name(const struct table *t, void (*tell)(void *context, const char *name),
 		     void *context);
-
-#endif

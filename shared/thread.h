@@ -3,8 +3,7 @@
  * Helper threads, and conditions whose waits end by the monotonic clock. Signals stay with the loop
  * thread: every other thread blocks all of them.
  */
-#ifndef EVENKEEL_SHARED_THREAD_H
-#define EVENKEEL_SHARED_THREAD_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -47,5 +46,3 @@ void helper_wake(struct helper *h);
  * it is to stop. A wake before the stop counts.
  */
 bool helper_wait(struct helper *h, int64_t until_ns);
-
-#endif

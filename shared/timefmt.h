@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unix nanoseconds as RFC 3339 in UTC, as Kubernetes writes times. */
-#ifndef EVENKEEL_SHARED_TIMEFMT_H
-#define EVENKEEL_SHARED_TIMEFMT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ int timefmt_parse(const char *text, int64_t *unix_ns, struct error *error);
 
 /* The date of a day counted from 1970-01-01, in the proleptic Gregorian calendar. */
 void timefmt_date(int64_t days, int *year, int *month, int *day);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quantities for people, in notations that Kubernetes accepts; unknown (NaN) is "-". */
-#ifndef EVENKEEL_SHARED_UNITS_H
-#define EVENKEEL_SHARED_UNITS_H
+#pragma once
 
 enum { UNITS_LEN = 48 };
 
@@ -30,5 +29,3 @@ static inline const char *units_plural(double count)
 {
 	return count == 1 ? "" : "s";
 }
-
-#endif

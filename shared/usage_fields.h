@@ -6,8 +6,7 @@
  * the windows of what is counted (windows.h, window_sums.h, window_node.c,
  * window_pod.c) and its JSON (aggregator/state/stats_json_usage.c).
  */
-#ifndef EVENKEEL_SHARED_USAGE_FIELDS_H
-#define EVENKEEL_SHARED_USAGE_FIELDS_H
+#pragma once
 
 /* X(bit of enum usage_have): in the order of the bits. */
 #define USAGE_BITS(X)                                                                              \
@@ -76,5 +75,3 @@
 	X(cpu_burst_ns, "cpuBurstMicroseconds", 13, "cpu_burst_ns")                                \
 	/* CPUs that no other pod has (agent/cpusets.h); 0: none */                                \
 	X(cpu_exclusive_milli, "exclusiveCpuMillicores", 14, "cpu_exclusive_milli")
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON of kernel limits, common to agent and aggregator. */
-#ifndef EVENKEEL_SHARED_USAGE_JSON_H
-#define EVENKEEL_SHARED_USAGE_JSON_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ void usage_json_write_limit(struct jsonw *w, const char *key, int64_t limit);
  * null is no limit; a burst is a time per period, 0 for none. Nothing where none is known.
  */
 void usage_json_write_limits(struct jsonw *w, const struct kernel_limits *limits);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Validation of foreign UTF-8, and the characters that are safe for terminals. */
-#ifndef EVENKEEL_SHARED_UTF8_H
-#define EVENKEEL_SHARED_UTF8_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ void utf8_clean(char *text);
  * UTF-8) and blanks elsewhere, except line breaks. A NUL follows.
  */
 void utf8_add_json(struct buf *out, const char *json, size_t len);
-
-#endif

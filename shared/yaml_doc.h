@@ -3,8 +3,7 @@
  * A bounded YAML document, read by member names; keeps the first fault with its place. Of documents
  * that people write: text that may be long, and becomes JSON, is for yaml_json.h.
  */
-#ifndef EVENKEEL_SHARED_YAML_DOC_H
-#define EVENKEEL_SHARED_YAML_DOC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ bool yaml_doc_check(struct yaml_doc *y, const yaml_node_t *n, const char *what,
 /* Keeps "file:line:column: text" unless there was a failure before. */
 void yaml_doc_fail(struct yaml_doc *y, const yaml_node_t *at, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* YAML as JSON text, by the rules of kubectl. */
-#ifndef EVENKEEL_SHARED_YAML_JSON_H
-#define EVENKEEL_SHARED_YAML_JSON_H
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +22,3 @@ struct yaml_json_limits {
 int yaml_json_convert(const char *name, const char *text, size_t len,
 		      const struct yaml_json_limits *limits, struct buf *out, size_t *documents,
 		      struct error *error);
-
-#endif

@@ -3,8 +3,7 @@
  * A guarded HTTP server in this process, with authorities, certificates and tokens in a folder, and
  * clients of every kind.
  */
-#ifndef EVENKEEL_TESTS_ACCESS_SCENE_H
-#define EVENKEEL_TESTS_ACCESS_SCENE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -66,5 +65,3 @@ void access_scene_ask(struct access_scene *s, const struct access_client *client
 void access_reply_fini(struct access_reply *reply);
 /* The status alone. */
 long access_scene_status(struct access_scene *s, const struct access_client *client);
-
-#endif

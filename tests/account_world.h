@@ -2,8 +2,7 @@
 /*
  * A made-up machine for tests of the account: cgroups, their counters and a clock, moved by hand.
  */
-#ifndef EVENKEEL_TESTS_ACCOUNT_WORLD_H
-#define EVENKEEL_TESTS_ACCOUNT_WORLD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,5 +79,3 @@ struct interval *world_publish(struct world *w);
 const struct entry *world_entry(const struct interval *interval, const char *path);
 /* Millicore seconds of a usage. */
 double world_total(const struct usage *usage);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to the HTTP handlers without a server: a method and a target in, a response out. */
-#ifndef EVENKEEL_TESTS_HTTP_FIXTURE_H
-#define EVENKEEL_TESTS_HTTP_FIXTURE_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -58,5 +57,3 @@ double api_fixture_number(const struct api_fixture *f, const char *path);
 
 /* What an extender without options of its own has: no limits, the default blend. */
 void api_fixture_extender(struct extender_options *o);
-
-#endif

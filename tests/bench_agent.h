@@ -3,8 +3,7 @@
  * The real agent under measurement: started on cgroups of a bench's own, and what it and any other
  * program costs.
  */
-#ifndef EVENKEEL_TESTS_BENCH_AGENT_H
-#define EVENKEEL_TESTS_BENCH_AGENT_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -25,5 +24,3 @@ double bench_agent_start(struct stack *s, int aggregators, const char *cgroup_ro
 /* CPU time of a process as a share of one core, in percent, over the next `ms`. */
 double bench_cpu_percent(pid_t pid, int ms);
 double bench_resident_mib(pid_t pid);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A cluster of 5000 nodes with 150,000 pods, for benches of what schedulers ask. */
-#ifndef EVENKEEL_TESTS_BENCH_CLUSTER_H
-#define EVENKEEL_TESTS_BENCH_CLUSTER_H
+#pragma once
 
 #include "aggregator/state/view.h"
 
@@ -13,5 +12,3 @@ enum { BENCH_NODES = 5000, BENCH_PODS = 30, BENCH_CONTAINERS = 3 };
  * caller drops it.
  */
 struct view *bench_cluster_new(void);
-
-#endif

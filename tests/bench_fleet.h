@@ -3,8 +3,7 @@
  * The made-up fleet for benches that also include the aggregator's model: `struct cluster` is one
  * thing there and another in tests/fleet/cluster.h, which this header therefore does not show.
  */
-#ifndef EVENKEEL_TESTS_BENCH_FLEET_H
-#define EVENKEEL_TESTS_BENCH_FLEET_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ void bench_fleet_name(uint32_t node, char name[BENCH_FLEET_NAME_MAX]);
 /* What that node's agent would tell; the caller's. Each begins where the one before ended. */
 struct interval *bench_fleet_take(struct bench_fleet *f, uint32_t node, uint64_t sequence,
 				  int64_t start_ns, int64_t end_ns);
-
-#endif

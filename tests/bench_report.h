@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How benchmarks report: a table for people, a line of JSON per row for comparing commits. */
-#ifndef EVENKEEL_TESTS_BENCH_REPORT_H
-#define EVENKEEL_TESTS_BENCH_REPORT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -40,5 +39,3 @@ double bench_quantile(double *values, size_t count, double q);
 
 /* Sorts values and returns the middle one. */
 double bench_median(double *values, size_t count);
-
-#endif

@@ -3,8 +3,7 @@
  * Cgroups of a test's own, with children in them that use what they are told to; gone after the
  * test, whatever happens.
  */
-#ifndef EVENKEEL_TESTS_CGROUP_FIXTURE_H
-#define EVENKEEL_TESTS_CGROUP_FIXTURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ pid_t cgroup_fixture_spawn(struct cgroup_fixture *f, const char *sub,
 			   const struct cgroup_child *child);
 /* SIGSTOP, and waits until the kernel says it is stopped. */
 void cgroup_fixture_stop(pid_t child);
-
-#endif

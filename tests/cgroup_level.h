@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of cgroup levels in vectors and messages of tests. */
-#ifndef EVENKEEL_TESTS_CGROUP_LEVEL_H
-#define EVENKEEL_TESTS_CGROUP_LEVEL_H
+#pragma once
 
 #include "agent/identity.h"
 
@@ -21,5 +20,3 @@ static inline const char *cgroup_level_name(enum cgroup_level level)
 
 	return names[level];
 }
-
-#endif

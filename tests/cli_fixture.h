@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of the CLI from items of a list, without a server. */
-#ifndef EVENKEEL_TESTS_CLI_FIXTURE_H
-#define EVENKEEL_TESTS_CLI_FIXTURE_H
+#pragma once
 
 #include "aggregator/cli/usage.h"
 
@@ -34,5 +33,3 @@ struct cli_fixture_exit {
 
 void cli_fixture_check_exits(const struct cli_fixture_exit *cases, size_t count,
 			     const struct usage_kind *kind);
-
-#endif

@@ -3,8 +3,7 @@
  * A small cluster as a Kubernetes API and its agents tell it, for tests of everything that joins
  * the two.
  */
-#ifndef EVENKEEL_TESTS_CLUSTER_FIXTURE_H
-#define EVENKEEL_TESTS_CLUSTER_FIXTURE_H
+#pragma once
 
 #include "aggregator/state/view.h"
 
@@ -39,5 +38,3 @@ struct view *cluster_fixture_with(enum source_state nodes, const char *message);
  * agents.
  */
 struct view *cluster_fixture_large(size_t nodes, size_t pods);
-
-#endif

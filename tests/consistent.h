@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What parts of the product keep up step by step, worked out anew and compared. */
-#ifndef EVENKEEL_TESTS_CONSISTENT_H
-#define EVENKEEL_TESTS_CONSISTENT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -13,5 +12,3 @@
 bool place_is_consistent(const struct place *p, struct error *error);
 /* Every sum and order that is cached beside the reservations. */
 bool reservations_is_consistent(struct reservations *l, struct error *error);
-
-#endif

@@ -3,8 +3,7 @@
  * A real Kubernetes control plane on this machine's loopback, for tests: etcd, API server,
  * scheduler and controllers.
  */
-#ifndef EVENKEEL_TESTS_CONTROL_PLANE_H
-#define EVENKEEL_TESTS_CONTROL_PLANE_H
+#pragma once
 
 #include <curl/curl.h>
 #include <stdbool.h>
@@ -150,5 +149,3 @@ void control_plane_apply(struct control_plane *c, const char *option, const char
  * `kubectl get RESOURCE --all-namespaces -o json` as admin of API server 0; the caller deletes it.
  */
 cJSON *control_plane_kubectl_get(struct control_plane *c, const char *resource);
-
-#endif

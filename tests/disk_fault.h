@@ -2,8 +2,7 @@
 /*
  * SQLite's disk in this process, which fails when it is told to: the seam for tests of databases.
  */
-#ifndef EVENKEEL_TESTS_DISK_FAULT_H
-#define EVENKEEL_TESTS_DISK_FAULT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ void disk_fault_set(enum disk_fault_kind kind, int64_t after, int64_t times);
 void disk_fault_heal(void);
 /* How many failed since it was set. */
 int64_t disk_fault_met(void);
-
-#endif

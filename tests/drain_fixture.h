@@ -2,8 +2,7 @@
 /*
  * Pods, nodes and budgets for tests of the drain rules: real records, of JSON with single quotes.
  */
-#ifndef EVENKEEL_TESTS_DRAIN_FIXTURE_H
-#define EVENKEEL_TESTS_DRAIN_FIXTURE_H
+#pragma once
 
 #include "aggregator/model/object.h"
 #include "aggregator/policy/drain/drain_rules.h"
@@ -21,5 +20,3 @@ struct kube_pod *drain_fixture_pod(const char *name, const char *owner, const ch
 				   const char *spec, const char *status);
 /* "Undefined", "DrainOk", "BlockDrain", "SkipDrain", "WaitForCompletion" */
 const char *drain_fixture_outcome(enum drain_outcome o);
-
-#endif

@@ -12,8 +12,7 @@
  *	golf     tool/index, which wants its disk  NoPlaceToMovePods
  *	hotel    is annotated                      ScaleDownDisabledAnnotation
  */
-#ifndef EVENKEEL_TESTS_DRAIN_SCENE_H
-#define EVENKEEL_TESTS_DRAIN_SCENE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ extern const char drain_scene_dump[];
 extern const char drain_scene_usage[];
 /* Unix time of the newest thing in it. */
 extern const int64_t drain_scene_now_ns;
-
-#endif

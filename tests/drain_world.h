@@ -3,8 +3,7 @@
  * A small cluster whose drains are planned step by step. Nodes have 4 CPUs, 8 GiB and 110 pods; pods
  * are of ReplicaSets in namespace default, have the label app=OWNER and request 128 MiB.
  */
-#ifndef EVENKEEL_TESTS_DRAIN_WORLD_H
-#define EVENKEEL_TESTS_DRAIN_WORLD_H
+#pragma once
 
 #include "aggregator/policy/drain/drain.h"
 #include "tests/place_fixture.h"
@@ -44,5 +43,3 @@ const struct drain_plan_node *drain_world_get(const struct drain_world *w, const
 void drain_world_verdict(const struct drain_world *w, const char *name, const char *verdict);
 void drain_world_reason(const struct drain_world *w, const char *name, size_t number,
 			const char *code, const char *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A client that enrols with a running aggregator, and sends frames under the key that it got. */
-#ifndef EVENKEEL_TESTS_ENROL_CLIENT_H
-#define EVENKEEL_TESTS_ENROL_CLIENT_H
+#pragma once
 
 #include "agent/sender_socket.h"
 #include "shared/enrolment.h"
@@ -14,5 +13,3 @@ void enrol_client_ask(struct sender_socket *socket, const char *public_path, con
 		      struct enrolment_answer *a);
 /* A frame of the node without an interval. */
 void enrol_client_send(struct sender_socket *socket, const char *node, const struct key *key);
-
-#endif

@@ -3,8 +3,7 @@
  * Stands between a kube-scheduler and its extender on the loopback: passes on, remembers, and
  * meddles when told to.
  */
-#ifndef EVENKEEL_TESTS_EXTENDER_TAP_H
-#define EVENKEEL_TESTS_EXTENDER_TAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -36,5 +35,3 @@ cJSON *extender_tap_priorities(struct extender_tap *t, const char *pod);
 void extender_tap_hold(struct extender_tap *t, pid_t asker);
 bool extender_tap_holds(struct extender_tap *t);
 void extender_tap_release(struct extender_tap *t);
-
-#endif

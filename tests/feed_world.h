@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A feed without a network: answers are put into its hands as libcurl would. */
-#ifndef EVENKEEL_TESTS_FEED_WORLD_H
-#define EVENKEEL_TESTS_FEED_WORLD_H
+#pragma once
 
 #include <stddef.h>
 
@@ -15,5 +14,3 @@
  */
 void feed_world_tell(enum object_kind kind, const char *list, size_t list_len, const char *events,
 		     size_t events_len, size_t chunk, struct buf *story);
-
-#endif

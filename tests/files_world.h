@@ -3,8 +3,7 @@
  * The files tier over cgroups of a test's own, and the kernel's files read by other means than the
  * tier's.
  */
-#ifndef EVENKEEL_TESTS_FILES_WORLD_H
-#define EVENKEEL_TESTS_FILES_WORLD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ void files_world_set_quota(const struct files_world *w, const char *sub);
 void files_world_await_use(const struct files_world *w, const char *sub);
 /* Stops the child in it and waits until the kernel has counted its last period. */
 void files_world_stop(const struct files_world *w, const char *sub, pid_t child);
-
-#endif

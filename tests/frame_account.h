@@ -3,8 +3,7 @@
  * What became of every frame and every interval, by what an aggregator counts and, of a fleet, by
  * what its agents do. Each function asserts.
  */
-#ifndef EVENKEEL_TESTS_FRAME_ACCOUNT_H
-#define EVENKEEL_TESTS_FRAME_ACCOUNT_H
+#pragma once
 
 #include "aggregator/state/counters.h"
 #include "tests/stack.h"
@@ -29,5 +28,3 @@ void frame_account_expect_whole(const struct stack *s, int aggregator);
  * when their agents died.
  */
 void frame_account_expect_frames(const cJSON *report, double heard, double uncounted);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the process has allocated. */
-#ifndef EVENKEEL_TESTS_HEAP_H
-#define EVENKEEL_TESTS_HEAP_H
+#pragma once
 
 #include <malloc.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ static inline size_t heap_bytes(void)
 
 	return info.uordblks + info.hblkhd;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The chart of packaging/helm, by the real helm. */
-#ifndef EVENKEEL_TESTS_HELM_H
-#define EVENKEEL_TESTS_HELM_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -28,5 +27,3 @@ cJSON *helm_render(const char *const *sets);
 
 /* Fails the test unless two arrays have the same objects; says of both where they are from. */
 void helm_expect_same(const char *name_a, const cJSON *a, const char *name_b, const cJSON *b);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP server for everybody, without TLS. */
-#ifndef EVENKEEL_TESTS_HTTP_PLAIN_H
-#define EVENKEEL_TESTS_HTTP_PLAIN_H
+#pragma once
 
 #include "aggregator/edge/http/http.h"
 
@@ -13,5 +12,3 @@ static inline int http_plain_start(struct http_server **s, const char *listen,
 
 	return http_start_with(s, &config, error);
 }
-
-#endif

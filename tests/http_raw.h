@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clients of tests/http_scene.h's server that say byte for byte what they are told. */
-#ifndef EVENKEEL_TESTS_HTTP_RAW_H
-#define EVENKEEL_TESTS_HTTP_RAW_H
+#pragma once
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -81,5 +80,3 @@ static inline bool raw_read(int fd, const char *until, struct buf *out)
 	}
 	return false;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP server on a port of the loopback over a fixture's view, and curl as its client. */
-#ifndef EVENKEEL_TESTS_HTTP_SCENE_H
-#define EVENKEEL_TESTS_HTTP_SCENE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -116,5 +115,3 @@ static inline void assert_alive(const struct scene *s)
 {
 	assert_int_equal(get_status(s, "/healthz"), 200);
 }
-
-#endif

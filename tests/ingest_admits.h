@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For handlers of ingest (aggregator/edge/ingest.h) that take whatever comes from whomever. */
-#ifndef EVENKEEL_TESTS_INGEST_ADMITS_H
-#define EVENKEEL_TESTS_INGEST_ADMITS_H
+#pragma once
 
 #include "aggregator/edge/ingest.h"
 
@@ -23,5 +22,3 @@ static inline void ingest_forgets(void *ctx, const char *node, uint64_t connecti
 	(void)node;
 	(void)connection;
 }
-
-#endif

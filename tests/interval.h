@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Intervals as an agent on a busy machine would publish them, for tests and benches. */
-#ifndef EVENKEEL_TESTS_INTERVAL_H
-#define EVENKEEL_TESTS_INTERVAL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ struct interval *interval_make(uint64_t sequence, size_t pods, size_t containers
 /* body_decode_interval_into() a new interval, which the caller frees. */
 int interval_decode(const struct buf *parts, size_t count, struct interval **interval,
 		    struct error *error);
-
-#endif

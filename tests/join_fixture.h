@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measured pods, for tests of what joins them with the API's. */
-#ifndef EVENKEEL_TESTS_JOIN_FIXTURE_H
-#define EVENKEEL_TESTS_JOIN_FIXTURE_H
+#pragma once
 
 #include "aggregator/state/node_stats.h"
 
@@ -20,5 +19,3 @@ struct node_stats *join_fixture_stats(const char *node, int64_t end_ns,
 /* The next stats of a node on which nothing started or ended: the same pods, used like these. */
 struct node_stats *join_fixture_stats_after(const struct node_stats *before,
 					    const struct pod_stats *pods);
-
-#endif

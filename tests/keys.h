@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The keys of a file or a folder as they are now, for tests that read them once. */
-#ifndef EVENKEEL_TESTS_KEYS_H
-#define EVENKEEL_TESTS_KEYS_H
+#pragma once
 
 #include "shared/keyring.h"
 
@@ -17,5 +16,3 @@ static inline int keys_load(struct keyring *ring, const char *path, struct error
 	keyring_close(place);
 	return rc;
 }
-
-#endif

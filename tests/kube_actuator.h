@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* evenkeel-actuator on a testbed: its programs, their common log, and the rules of its roles. */
-#ifndef EVENKEEL_TESTS_KUBE_ACTUATOR_H
-#define EVENKEEL_TESTS_KUBE_ACTUATOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -48,5 +47,3 @@ struct kube_actuator_rule {
 void kube_actuator_expect_rules(struct kube_actuator *a, const struct kube_actuator_rule *rules,
 				size_t count, size_t programs, void (*meanwhile)(void *ctx),
 				void *ctx);
-
-#endif

@@ -3,8 +3,7 @@
  * A testbed's first aggregator behind its API server (APIService, aggregation layer). There is no
  * cluster network: the Service leads to this machine by its external name.
  */
-#ifndef EVENKEEL_TESTS_KUBE_BEHIND_H
-#define EVENKEEL_TESTS_KUBE_BEHIND_H
+#pragma once
 
 #include "tests/kube_direct.h"
 
@@ -20,5 +19,3 @@ void kube_behind_fini(struct kube_behind *b);
 void kube_behind_start(struct kube_behind *b, const char *kubeconfig, const char *const *more);
 /* Awaits that the API server reaches it as this APIService ("v1.evenkeel.io"); else the test fails. */
 void kube_behind_await(struct kube_behind *b, const char *service);
-
-#endif

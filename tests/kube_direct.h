@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of a testbed's first aggregator itself, over TLS, and not through the API server. */
-#ifndef EVENKEEL_TESTS_KUBE_DIRECT_H
-#define EVENKEEL_TESTS_KUBE_DIRECT_H
+#pragma once
 
 #include "shared/buf.h"
 #include "tests/kube_testbed.h"
@@ -18,5 +17,3 @@ char *kube_direct_write(const struct kube_testbed *bed, const char *name, const 
 long kube_direct_ask(const struct kube_testbed *bed, const char *path,
 		     const struct tls_identity *identity, const char *const *headers,
 		     struct buf *answer);
-
-#endif

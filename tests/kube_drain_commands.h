@@ -3,8 +3,7 @@
  * Commands that evenkeel prints, carried out as people do: by sh, with the kubectl of the control
  * plane, while the test does as kubelets would.
  */
-#ifndef EVENKEEL_TESTS_KUBE_DRAIN_COMMANDS_H
-#define EVENKEEL_TESTS_KUBE_DRAIN_COMMANDS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -37,5 +36,3 @@ void kube_drain_run(const struct kube_drain_script *s, struct kube_drain_look *o
  * unneeded is known to it.
  */
 cJSON *kube_drain_await_plan(struct kube_drain_world *w, struct kube_drain_look *look);
-
-#endif

@@ -3,8 +3,7 @@
  * A wave of a drain plan, carried out on a real control plane as the plan says: its nodes are
  * cordoned, and exactly its pods are evicted.
  */
-#ifndef EVENKEEL_TESTS_KUBE_DRAIN_WAVE_H
-#define EVENKEEL_TESTS_KUBE_DRAIN_WAVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ void kube_drain_wave_carry_out(struct kube_drain_wave *w);
 bool kube_drain_wave_has_node(const struct kube_drain_wave *w, const char *node);
 /* Pods that were not to go, and are gone now. */
 size_t kube_drain_wave_displaced(const struct kube_drain_wave *w);
-
-#endif

@@ -4,8 +4,7 @@
  * and workloads with rules and budgets, whose pods real controllers make and a real scheduler
  * binds. Everything but the scheduler's choice among equal nodes follows from the seed.
  */
-#ifndef EVENKEEL_TESTS_KUBE_DRAIN_WORLD_H
-#define EVENKEEL_TESTS_KUBE_DRAIN_WORLD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,5 +85,3 @@ bool kube_drain_is_balloon(const cJSON *pod);
 /* The text at a path ("metadata.name"), or ""; the number, or 0. */
 const char *kube_drain_text(const cJSON *json, const char *path);
 double kube_drain_number(const cJSON *json, const char *path);
-
-#endif

@@ -3,8 +3,7 @@
  * The Kubernetes edge beside a scripted API server, and what it hands over, written down line by
  * line for each kind.
  */
-#ifndef EVENKEEL_TESTS_KUBE_EDGE_SCENE_H
-#define EVENKEEL_TESTS_KUBE_EDGE_SCENE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -55,5 +54,3 @@ void edge_assert_message(struct edge_scene *s, enum object_kind kind, const char
 void edge_assert_skipped(struct edge_scene *s, enum object_kind kind, const char *part);
 /* Awaits the i-th request that matches part, and that its path has what is wanted. */
 void edge_assert_path(struct edge_scene *s, const char *part, size_t i, const char *want);
-
-#endif

@@ -3,8 +3,7 @@
  * A random cluster in a real API server, crowded and full of rules, and pods to ask about.
  * Everything follows from the seed.
  */
-#ifndef EVENKEEL_TESTS_KUBE_FIT_WORLD_H
-#define EVENKEEL_TESTS_KUBE_FIT_WORLD_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ struct kube_fit_world {
 void kube_fit_world_make(struct kube_fit_world *w, struct control_plane *c, uint64_t seed);
 /* Pods "p000".. without a node. */
 void kube_fit_world_ask(struct kube_fit_world *w, struct control_plane *c);
-
-#endif

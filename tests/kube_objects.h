@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Manifests, and what a server made of them. */
-#ifndef EVENKEEL_TESTS_KUBE_OBJECTS_H
-#define EVENKEEL_TESTS_KUBE_OBJECTS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -16,5 +15,3 @@ cJSON *kube_objects_parse(const struct buf *yaml);
  * printed.
  */
 bool kube_objects_are_kept(const cJSON *given, const cJSON *kept);
-
-#endif

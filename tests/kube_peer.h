@@ -3,8 +3,7 @@
  * An API server that does what it is told: a healthy, empty one, until a script says what a request
  * gets instead. HTTP/1.1 on the loopback, a thread per connection.
  */
-#ifndef EVENKEEL_TESTS_KUBE_PEER_H
-#define EVENKEEL_TESTS_KUBE_PEER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ char *kube_peer_path(struct kube_peer *p, const char *part, size_t i);
 char *kube_peer_headers(struct kube_peer *p, const char *part, size_t i);
 /* Waits until an answer is held that matches; whether there is. */
 bool kube_peer_await_held(struct kube_peer *p, const char *part);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What people do through a real API server, by kubeconfigs with their tokens. */
-#ifndef EVENKEEL_TESTS_KUBE_PERSON_H
-#define EVENKEEL_TESTS_KUBE_PERSON_H
+#pragma once
 
 #include "shared/buf.h"
 #include "tests/kube_testbed.h"
@@ -18,5 +17,3 @@ void kube_person_runs(const char *kubeconfig, const char *const *words, int code
  * actuator.
  */
 void kube_person_try_acts(struct kube_testbed *bed, const char *viewer);
-
-#endif

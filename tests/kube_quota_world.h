@@ -3,8 +3,7 @@
  * The clusters of the stories of quotas (tests/vectors/quota/kep_stories.json) in a real API
  * server, followed by aggregator 0.
  */
-#ifndef EVENKEEL_TESTS_KUBE_QUOTA_WORLD_H
-#define EVENKEEL_TESTS_KUBE_QUOTA_WORLD_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -64,5 +63,3 @@ void kube_quota_world_expect_seen(struct kube_testbed *bed);
  * nothing is expected.
  */
 void kube_quota_world_expect_used(struct kube_testbed *bed, const cJSON *used);
-
-#endif

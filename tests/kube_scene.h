@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A session, the server that it asks, their certificates and a folder, for one test. */
-#ifndef EVENKEEL_TESTS_KUBE_SCENE_H
-#define EVENKEEL_TESTS_KUBE_SCENE_H
+#pragma once
 
 #include <curl/curl.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ void kube_scene_write(const struct kube_scene *s, const char *name, const char *
 char *kube_scene_read(const struct kube_scene *s, const char *name);
 /* client.crt and client.key. */
 void kube_scene_write_client(const struct kube_scene *s, const struct tls_identity *id);
-
-#endif

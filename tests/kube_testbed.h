@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Aggregators that follow a real control plane, and what they tell of it. */
-#ifndef EVENKEEL_TESTS_KUBE_TESTBED_H
-#define EVENKEEL_TESTS_KUBE_TESTBED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -72,5 +71,3 @@ void kube_testbed_expect(struct kube_testbed *s, int i, size_t bound);
  */
 cJSON *kube_testbed_expect_state(struct kube_testbed *s, int i, const char *resource,
 				 const char *state);
-
-#endif

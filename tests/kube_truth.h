@@ -2,8 +2,7 @@
 /*
  * What the API of an aggregator must tell of a cluster, worked out anew from what kubectl prints.
  */
-#ifndef EVENKEEL_TESTS_KUBE_TRUTH_H
-#define EVENKEEL_TESTS_KUBE_TRUTH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -40,5 +39,3 @@ const cJSON *kube_truth_find(const cJSON *items, const char *namespace, const ch
  * no quantity.
  */
 double kube_truth_amount(const char *resource, const char *quantity);
-
-#endif

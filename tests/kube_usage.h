@@ -3,8 +3,7 @@
  * Agents that are not there: what they would have measured of a cluster's nodes and pods, told to
  * an aggregator.
  */
-#ifndef EVENKEEL_TESTS_KUBE_USAGE_H
-#define EVENKEEL_TESTS_KUBE_USAGE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ struct kube_load {
  */
 void kube_usage_send_loads(struct kube_usage *u, const struct kube_load *loads, size_t count,
 			   const char *url, const char *key_path);
-
-#endif

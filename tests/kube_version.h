@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What differs between the versions of Kubernetes that tests/kube/build makes. */
-#ifndef EVENKEEL_TESTS_KUBE_VERSION_H
-#define EVENKEEL_TESTS_KUBE_VERSION_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -38,5 +37,3 @@ char *kube_version_programs(void);
 
 /* The version of the API server in a folder of programs; NULL: it does not run, or is another. */
 const struct kube_version *kube_version_of(const char *programs);
-
-#endif

@@ -3,8 +3,7 @@
  * An extender of the kube-scheduler that lets nothing happen: it notes which nodes it is offered
  * for a pod, which are those that all filters of the scheduler accepted, and refuses them.
  */
-#ifndef EVENKEEL_TESTS_KUBE_WITNESS_H
-#define EVENKEEL_TESTS_KUBE_WITNESS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -22,5 +21,3 @@ char *kube_witness_config(const struct kube_witness *w);
  * not either where no node is left. The caller deletes it.
  */
 cJSON *kube_witness_offered(struct kube_witness *w, const char *pod);
-
-#endif

@@ -3,8 +3,7 @@
  * A cluster for tests, made through a real API server: nodes of several shapes, and workloads that
  * ask in many ways.
  */
-#ifndef EVENKEEL_TESTS_KUBE_WORLD_H
-#define EVENKEEL_TESTS_KUBE_WORLD_H
+#pragma once
 
 #include <stddef.h>
 
@@ -33,5 +32,3 @@ void kube_world_empty_node(struct control_plane *c, size_t i);
 
 /* The CRD of scheduling.x-k8s.io ElasticQuotas, and two of them as soon as it is served. */
 void kube_world_make_quotas(struct control_plane *c);
-
-#endif

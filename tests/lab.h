@@ -10,8 +10,7 @@
  *	     |                                         ^
  *	     +------  sealed frames of each node  -----+
  */
-#ifndef EVENKEEL_TESTS_LAB_H
-#define EVENKEEL_TESTS_LAB_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ char *lab_scheduler_configuration(const char *file, const struct lab_replacement
 /* The one that asks the extender, and the address in it. */
 #define LAB_EXTENDER_FILE    "kube-scheduler-v1.yaml"
 #define LAB_EXTENDER_ADDRESS "evenkeel-aggregator.example:2020"
-
-#endif

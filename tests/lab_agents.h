@@ -3,8 +3,7 @@
  * An agent for each node of the lab: the real schedule, ring and sender, which measure a machine on
  * which the pods run that it is told of. Nothing happens but in lab_agents_step().
  */
-#ifndef EVENKEEL_TESTS_LAB_AGENTS_H
-#define EVENKEEL_TESTS_LAB_AGENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ bool lab_agents_flush(struct lab_agents *a, double seconds);
 struct error lab_agents_refusal(const struct lab_agents *a);
 /* Steps for a time; say between two looks of await(). */
 void lab_agents_run(struct lab_agents *a, int64_t ns);
-
-#endif

@@ -11,8 +11,7 @@
  * A pod without them uses 20 to 80 % of its requests, and 50m and 64Mi where it has none, by its
  * uid. Pure.
  */
-#ifndef EVENKEEL_TESTS_LAB_USE_H
-#define EVENKEEL_TESTS_LAB_USE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -35,5 +34,3 @@ struct lab_use lab_use_of(const cJSON *pod);
 /* Once it has its load; the mean over whole periods is cpu_milli. */
 struct pattern lab_use_pattern(const struct lab_use *use);
 uint64_t lab_hash(const char *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `kubectl kustomize` makes of packaging/kubernetes, as objects. */
-#ifndef EVENKEEL_TESTS_MANIFESTS_H
-#define EVENKEEL_TESTS_MANIFESTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -34,5 +33,3 @@ const cJSON *manifests_selected(const cJSON *objects, const cJSON *selector);
  */
 bool manifests_may_change(const cJSON *role, const char *verbs, const char *resources,
 			  const char *names);
-
-#endif

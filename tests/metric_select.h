@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which entries of a load-watcher answer the Trimaran plugins take for a node. Pure. */
-#ifndef EVENKEEL_TESTS_METRIC_SELECT_H
-#define EVENKEEL_TESTS_METRIC_SELECT_H
+#pragma once
 
 #include "aggregator/policy/score/score.h"
 
@@ -23,5 +22,3 @@ struct score_metric metric_select_first(const struct metric_entry *entries, size
  */
 struct score_metric metric_select_mean_stddev(const struct metric_entry *entries, size_t count,
 					      const char *type);
-
-#endif

@@ -3,8 +3,7 @@
  * Objects of a cluster as an API server would tell them, for tests of the model and of what reads
  * it.
  */
-#ifndef EVENKEEL_TESTS_MODEL_FIXTURE_H
-#define EVENKEEL_TESTS_MODEL_FIXTURE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -35,5 +34,3 @@ struct object *model_fixture_workload(enum object_kind kind, const char *namespa
 				      const char *owner_name);
 /* Everything of the kind is known. */
 void model_fixture_sync(struct model *m, enum object_kind kind);
-
-#endif

@@ -3,8 +3,7 @@
  * A cluster of one real node on this machine, for tests: control plane, kubelet, containerd, a
  * network and names.
  */
-#ifndef EVENKEEL_TESTS_NODE_BED_H
-#define EVENKEEL_TESTS_NODE_BED_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -57,5 +56,3 @@ cJSON *node_bed_get(struct node_bed *b, const char *path);
  * it names stay what they were.
  */
 bool node_bed_await(struct node_bed *b, bool (*done)(void *ctx), void *ctx, double seconds);
-
-#endif

@@ -3,8 +3,7 @@
  * A part of this machine that a test has for itself: what it starts, mounts and configures there
  * ends with it.
  */
-#ifndef EVENKEEL_TESTS_NODE_BOX_H
-#define EVENKEEL_TESTS_NODE_BOX_H
+#pragma once
 
 #include "shared/error.h"
 
@@ -20,5 +19,3 @@
  * done. `why` says more.
  */
 int node_box_run(int (*inside)(void), struct error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the containers of an image ended, told by the one who ran them. */
-#ifndef EVENKEEL_TESTS_NODE_ENDS_H
-#define EVENKEEL_TESTS_NODE_ENDS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ void node_ends_free(struct node_ends *e);
  * ended with another status than 0 are printed, and counted in *bad.
  */
 size_t node_ends_count(const struct node_ends *e, const char *image, size_t *bad);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * evenkeel on a node bed as an administrator installs it, asked as people who may look at it ask.
  */
-#ifndef EVENKEEL_TESTS_NODE_INSTALL_H
-#define EVENKEEL_TESTS_NODE_INSTALL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ bool node_install_is_rolled_out(struct node_install *i, const char *kind, const 
  * when it fails, and then i->said says why. The caller deletes it.
  */
 cJSON *node_install_ask(struct node_install *i, const char *const *words);
-
-#endif

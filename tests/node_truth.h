@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the kernel itself says of a pod on this node, remembered over time. */
-#ifndef EVENKEEL_TESTS_NODE_TRUTH_H
-#define EVENKEEL_TESTS_NODE_TRUTH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ double node_truth_weight(int shares);
 
 /* Whether a cgroup of any pod is there, in any hierarchy that kubelet uses. */
 bool node_truth_any_pod(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Records for tests: made of JSON with ' for ", and compared member by member. */
-#ifndef EVENKEEL_TESTS_OBJECT_SAME_H
-#define EVENKEEL_TESTS_OBJECT_SAME_H
+#pragma once
 
 #include "aggregator/model/object.h"
 
@@ -14,5 +13,3 @@ bool object_same(const struct object *a, const struct object *b, const char **wh
  * the second writes must be the same bytes, and the second record the same as the first.
  */
 const char *object_check_written(const struct object *o);
-
-#endif

@@ -3,8 +3,7 @@
  * What the placement core is held against: the filters of the checker of plans, asked in the order
  * of the kube-scheduler, with claims that wait for their first pod besides.
  */
-#ifndef EVENKEEL_TESTS_PLACE_CHECKER_H
-#define EVENKEEL_TESTS_PLACE_CHECKER_H
+#pragma once
 
 #include "aggregator/policy/place/place.h"
 #include "aggregator/verify/verify_internal.h"
@@ -49,5 +48,3 @@ bool place_checker_volumes(const struct verify_question *q);
  * comes later: all but cordons, affinity and spread. False: the reason names pod, node and filter.
  */
 bool place_checker_is_legal(const struct verify_world *w, const bool *marked, struct error *error);
-
-#endif

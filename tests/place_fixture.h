@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A cluster written as JSON with ' for ", one object a call, and the simulation of it. */
-#ifndef EVENKEEL_TESTS_PLACE_FIXTURE_H
-#define EVENKEEL_TESTS_PLACE_FIXTURE_H
+#pragma once
 
 #include "aggregator/model/model.h"
 #include "aggregator/policy/place/place.h"
@@ -46,5 +45,3 @@ struct place *place_fixture_build(struct place_fixture *f);
 const char *place_fixture_ask(struct place *p, const char *pod, const char *node);
 /* "node=pod,pod node=.." of everything that is somewhere, by name. */
 char *place_fixture_describe(const struct place *p, const char *const *pods, size_t count);
-
-#endif

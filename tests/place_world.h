@@ -4,8 +4,7 @@
  * both accepts and refuses. Everything follows from the seed. Objects exist twice: as JSON, for the
  * checker, and in a model, for what is tested.
  */
-#ifndef EVENKEEL_TESTS_PLACE_WORLD_H
-#define EVENKEEL_TESTS_PLACE_WORLD_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -75,5 +74,3 @@ struct view *place_world_view(const struct place_world *w, struct model *m);
 void place_world_change(struct place_world *w, struct model *m);
 /* The record of a pod as the API tells it, pending; the caller drops it. */
 struct kube_pod *place_world_record(const struct place_world *w, size_t pod);
-
-#endif

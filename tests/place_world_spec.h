@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random specs of pods, for place_world.c. */
-#ifndef EVENKEEL_TESTS_PLACE_WORLD_SPEC_H
-#define EVENKEEL_TESTS_PLACE_WORLD_SPEC_H
+#pragma once
 
 #include "shared/buf.h"
 #include "tests/place_world.h"
@@ -13,5 +12,3 @@
 
 /* The members of a pod's spec, without braces, volumes and nodeName. */
 void place_world_write_spec(struct place_world *w, struct buf *b);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of a random world that is about volumes; for place_world.c. */
-#ifndef EVENKEEL_TESTS_PLACE_WORLD_VOLUMES_H
-#define EVENKEEL_TESTS_PLACE_WORLD_VOLUMES_H
+#pragma once
 
 #include "shared/buf.h"
 #include "tests/place_world.h"
@@ -18,5 +17,3 @@ cJSON *place_world_parse(const char *text);
 /* Reads what the buffer holds, and frees it. */
 cJSON *place_world_parse_buf(struct buf *b);
 void place_world_add_other(struct place_world *w, cJSON *object); /* owned */
-
-#endif

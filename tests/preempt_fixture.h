@@ -3,8 +3,7 @@
  * A cluster with quotas, written down as JSON objects, and everything that a search for victims
  * needs.
  */
-#ifndef EVENKEEL_TESTS_PREEMPT_FIXTURE_H
-#define EVENKEEL_TESTS_PREEMPT_FIXTURE_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -53,5 +52,3 @@ struct kube_pod *preempt_fixture_record(const cJSON *flat);
 
 /* 2026-01-31T11:00:00Z, an hour before VIEW_FIXTURE_NOW_NS */
 #define PREEMPT_FIXTURE_EPOCH_NS 1769857200000000000LL
-
-#endif

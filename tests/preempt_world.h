@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small seeded clusters with quotas, in plain numbers, and what the product is told of them. */
-#ifndef EVENKEEL_TESTS_PREEMPT_WORLD_H
-#define EVENKEEL_TESTS_PREEMPT_WORLD_H
+#pragma once
 
 #include "tests/preempt_fixture.h"
 
@@ -49,5 +48,3 @@ void preempt_world_build(struct preempt_fixture *f, const struct world *w, uint3
 			 bool backwards);
 /* The pod that asks; the caller drops it. */
 struct kube_pod *preempt_world_record(const struct world *w);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the kernel says of the rights of a thread. */
-#ifndef EVENKEEL_TESTS_PRIVILEGES_H
-#define EVENKEEL_TESTS_PRIVILEGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ bool privileges_read(const char *path, struct privileges *p);
  * ambient), no_new_privs and a filter; prints the first that differs. *threads: how many there are.
  */
 bool privileges_confined(pid_t pid, uint64_t capabilities, int *threads);
-
-#endif

@@ -3,8 +3,7 @@
  * Programs under test: started with their output in files, awaited by conditions, never left
  * behind.
  */
-#ifndef EVENKEEL_TESTS_PROCESS_H
-#define EVENKEEL_TESTS_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -57,5 +56,3 @@ cJSON *http_get_json(const char *url);
 double patience(double seconds);
 /* Polls `done` every 50 ms until it is true or that patience is over; what it returned last. */
 bool await(bool (*done)(void *ctx), void *ctx, double seconds);
-
-#endif

@@ -3,8 +3,7 @@
  * Clusters with quotas from objects as people write them, in YAML, for tests of what is told about
  * them.
  */
-#ifndef EVENKEEL_TESTS_QUOTA_FIXTURE_H
-#define EVENKEEL_TESTS_QUOTA_FIXTURE_H
+#pragma once
 
 #include "aggregator/policy/quota/quota.h"
 #include "aggregator/state/view.h"
@@ -38,5 +37,3 @@ bool quota_fixture_insert(struct quota_book *b, const struct quota *q);
 bool quota_fixture_set_bounds(struct quota_book *b, const struct quota *q);
 /* The namespace's quota goes, and the others' parts follow. False: there is none. */
 bool quota_fixture_remove(struct quota_book *b, const char *namespace);
-
-#endif

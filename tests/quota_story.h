@@ -4,8 +4,7 @@
  * aggregator that knows it: the API of the product with reservations, a log of victims and the
  * review of waiting pods. The test schedules. One story at a time is open.
  */
-#ifndef EVENKEEL_TESTS_QUOTA_STORY_H
-#define EVENKEEL_TESTS_QUOTA_STORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -94,5 +93,3 @@ int quota_story_sum_min(const struct quota_story *s, int r);
 int quota_story_healthy(const struct quota_story *s, int in);
 /* Pods in deletion hold nothing. */
 int quota_story_free_on(const struct quota_story *s, int node, int r);
-
-#endif

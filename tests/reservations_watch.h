@@ -3,8 +3,7 @@
  * When the lock of reservations is taken and given back. Programs that use it are linked with
  * --wrap=pthread_mutex_lock and --wrap=pthread_mutex_unlock (RESERVATIONS_WATCHED in the Makefile).
  */
-#ifndef EVENKEEL_TESTS_RESERVATIONS_WATCH_H
-#define EVENKEEL_TESTS_RESERVATIONS_WATCH_H
+#pragma once
 
 #include "aggregator/state/reservations.h"
 
@@ -15,5 +14,3 @@
 void reservations_watch(const struct reservations *l, int64_t (*clock_ns)(void));
 /* The longest time between the two since then; while no other thread uses them. */
 int64_t reservations_watch_longest_ns(void);
-
-#endif

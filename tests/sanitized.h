@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What tests must know of sanitizers. */
-#ifndef EVENKEEL_TESTS_SANITIZED_H
-#define EVENKEEL_TESTS_SANITIZED_H
+#pragma once
 
 /* Whether the address sanitizer keeps what is freed: no test can tell then what is given back. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -20,5 +19,3 @@
  * of the rest are checked without; a case takes ten times as long with them.
  */
 #define RANDOM_CASES(count) (SANITIZED ? (count) / 5 : (count))
-
-#endif

@@ -12,8 +12,7 @@
  * Pods are of the namespace default, and stay where they are bound until they are deleted: there is
  * no kubelet. What is awaited and does not come fails the test.
  */
-#ifndef EVENKEEL_TESTS_SCHED_WORLD_H
-#define EVENKEEL_TESTS_SCHED_WORLD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -81,5 +80,3 @@ double sched_metric(const struct sched_world *w, const char *name); /* -1: it is
 double sched_assumed_on(const struct sched_world *w, const char *node);
 bool sched_has_no_reservations(const struct sched_world *w);
 void sched_await_no_reservations(struct sched_world *w);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Score plugins one at a time, on nodes whose pods are given one by one. */
-#ifndef EVENKEEL_TESTS_SCORE_FIXTURE_H
-#define EVENKEEL_TESTS_SCORE_FIXTURE_H
+#pragma once
 
 #include "aggregator/policy/score/score.h"
 
@@ -14,5 +13,3 @@ void score_fixture_judge(const struct score_query *q, enum score_plugin_id plugi
 			 struct score_result *r);
 /* One more pod on the node; both known flags are the caller's to set. */
 void score_fixture_add_pod(struct score_load *load, const struct pod_spec *pod);
-
-#endif

@@ -4,8 +4,7 @@
  * whole processes. The program is the one that is shipped; a library is loaded before the C
  * library's (tests/seam/preload.c).
  */
-#ifndef EVENKEEL_TESTS_SEAM_H
-#define EVENKEEL_TESTS_SEAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ void seam_set(struct seam *s, enum seam_call call, int error, int64_t after, int
 void seam_heal(struct seam *s); /* all calls */
 int64_t seam_met(const struct seam *s, enum seam_call call); /* how many failed since it was set */
 int64_t seam_calls(const struct seam *s, enum seam_call call); /* how many were made */
-
-#endif

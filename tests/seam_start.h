@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A daemon that begins while something fails: it becomes ready, or it ends and says why. */
-#ifndef EVENKEEL_TESTS_SEAM_START_H
-#define EVENKEEL_TESTS_SEAM_START_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -36,5 +35,3 @@ int seam_daemon_stop(struct seam_daemon *d, int signal_number);
 /* Whether it said that. */
 bool seam_daemon_said(const struct seam_daemon *d, const char *text);
 void seam_daemon_print(const struct seam_daemon *d); /* the log, to standard error */
-
-#endif

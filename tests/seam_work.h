@@ -3,8 +3,7 @@
  * Daemons at work, of which some have a seam: an aggregator that is to be disturbed, one that is
  * not, and an agent that tells both what it measures.
  */
-#ifndef EVENKEEL_TESTS_SEAM_WORK_H
-#define EVENKEEL_TESTS_SEAM_WORK_H
+#pragma once
 
 #include "tests/seam.h"
 #include "tests/undisturbed.h"
@@ -44,5 +43,3 @@ struct seam_meeting {
 bool seam_meeting_is_met(void *meeting);
 /* The disturbed aggregator answers. */
 bool seam_work_is_ready(void *work);
-
-#endif

@@ -3,8 +3,7 @@
  * The sender against a socket, a ring and a clock that the test holds in its hands. They take the
  * place of the agent's own in the program of the one test that includes this.
  */
-#ifndef EVENKEEL_TESTS_SENDER_SCENE_H
-#define EVENKEEL_TESTS_SENDER_SCENE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -282,5 +281,3 @@ static inline void begin(struct scene *s)
 	assert_int_equal(step(s, 0), 0);
 	assert_true(sender_idle(s->sender, &s->ring));
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A cluster written as JSON with ' for ", and slack kept in it step by step. */
-#ifndef EVENKEEL_TESTS_SLACK_FIXTURE_H
-#define EVENKEEL_TESTS_SLACK_FIXTURE_H
+#pragma once
 
 #include "aggregator/policy/slack/slack.h"
 #include "tests/place_fixture.h"
@@ -56,5 +55,3 @@ const struct slack_placed *slack_on_node(const struct slack_result *r, place_nod
  * pods[i] is the handle of r->placed[i] there. NULL: nobody asks.
  */
 void slack_put(const struct slack_result *r, struct place *p, place_pod *pods);
-
-#endif

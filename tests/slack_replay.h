@@ -4,8 +4,7 @@
  * on the JSON of a world and of the placeholders, and at each one the checker (place_checker.h),
  * which shares no code with the placement core, is asked whether it was needed then.
  */
-#ifndef EVENKEEL_TESTS_SLACK_REPLAY_H
-#define EVENKEEL_TESTS_SLACK_REPLAY_H
+#pragma once
 
 #include "aggregator/policy/slack/slack.h"
 #include "tests/place_world.h"
@@ -27,5 +26,3 @@ void slack_replay_free(struct slack_replay *s);
  */
 void slack_replay_step(struct slack_replay *s, const struct place_world *w,
 		       const struct slack_result *r);
-
-#endif

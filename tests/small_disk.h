@@ -3,8 +3,7 @@
  * A disk that can be filled: a small tmpfs, in a mount namespace of this process and those it
  * starts.
  */
-#ifndef EVENKEEL_TESTS_SMALL_DISK_H
-#define EVENKEEL_TESTS_SMALL_DISK_H
+#pragma once
 
 struct small_disk {
 	char *path, *filler; /* owned; NULL: there can be no disk here */
@@ -21,5 +20,3 @@ void small_disk_fill(const struct small_disk *d);
 void small_disk_free_up(const struct small_disk *d);
 void small_disk_make_read_only(const struct small_disk *d);
 void small_disk_make_writable(const struct small_disk *d);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Real aggregators and a real agent on this machine, for tests of the whole chain. */
-#ifndef EVENKEEL_TESTS_STACK_H
-#define EVENKEEL_TESTS_STACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -55,5 +54,3 @@ int stack_stop_agent(struct stack *s, int signal_number);
 const cJSON *json_at(const cJSON *json, const char *path);
 /* The item of a list object whose name is `name`, or NULL. */
 const cJSON *json_item(const cJSON *list, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A store over a database in a folder of its own, opened anew as by the next process. */
-#ifndef EVENKEEL_TESTS_STORE_FIXTURE_H
-#define EVENKEEL_TESTS_STORE_FIXTURE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ void store_fixture_fini(struct store_fixture *f);
  */
 struct store_event *store_fixture_open(struct store_fixture *f);
 void store_fixture_stop(struct store_fixture *f);
-
-#endif

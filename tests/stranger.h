@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clients of a shipped program's ports that say byte for byte what they are told. */
-#ifndef EVENKEEL_TESTS_STRANGER_H
-#define EVENKEEL_TESTS_STRANGER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ bool stranger_is_cut(int fd);
  * of silence. How many answers there were, whose first line's status is in *status (0: none).
  */
 int stranger_ask(int port, const void *data, size_t len, long *status, struct buf *out);
-
-#endif

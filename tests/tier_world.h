@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sampling tier over cgroups of a test's own, and what the kernel's files say of them. */
-#ifndef EVENKEEL_TESTS_TIER_WORLD_H
-#define EVENKEEL_TESTS_TIER_WORLD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -100,5 +99,3 @@ struct tier_facts tier_world_files(const struct tier_world *w, const char *sub);
  * Returns the facts.
  */
 struct tier_facts tier_world_expect_equal(struct tier_world *w, const char *sub);
-
-#endif

@@ -3,8 +3,7 @@
  * An HTTPS server on the loopback that tells what it was asked and by whom, and the certificates
  * for it.
  */
-#ifndef EVENKEEL_TESTS_TLS_SERVER_H
-#define EVENKEEL_TESTS_TLS_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,5 +61,3 @@ void tls_server_script(struct tls_server *s, const struct tls_answer *answers, s
 void tls_server_reply(struct tls_server *s, char *(*reply)(const char *body));
 void tls_server_seen(struct tls_server *s, struct tls_request *r);
 void tls_request_fini(struct tls_request *r);
-
-#endif

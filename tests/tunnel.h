@@ -3,8 +3,7 @@
  * An HTTP proxy on the loopback that tunnels one connection after the other, and tells where the
  * last one went.
  */
-#ifndef EVENKEEL_TESTS_TUNNEL_H
-#define EVENKEEL_TESTS_TUNNEL_H
+#pragma once
 
 struct tunnel;
 
@@ -14,5 +13,3 @@ void tunnel_stop(struct tunnel *t);
 int tunnel_port(const struct tunnel *t);
 /* The host and port of the last CONNECT, "" before one. Valid until the next one. */
 const char *tunnel_asked(const struct tunnel *t);
-
-#endif

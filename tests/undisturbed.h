@@ -3,8 +3,7 @@
  * Two aggregators that hear one agent under load: whatever befalls the first, its windows are to
  * equal the second's.
  */
-#ifndef EVENKEEL_TESTS_UNDISTURBED_H
-#define EVENKEEL_TESTS_UNDISTURBED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ bool undisturbed_await_views(const struct undisturbed *u, double seconds);
  * How many items they have is written in any case.
  */
 bool undisturbed_equal_lists(const struct undisturbed *u, const char *kind, size_t *items);
-
-#endif

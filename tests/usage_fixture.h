@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Intervals as an agent on a Kubernetes node would publish them, for tests and benchmarks. */
-#ifndef EVENKEEL_TESTS_USAGE_FIXTURE_H
-#define EVENKEEL_TESTS_USAGE_FIXTURE_H
+#pragma once
 
 #include "shared/interval.h"
 
@@ -24,5 +23,3 @@ struct interval *usage_fixture_new(const struct usage_fixture *f);
 
 /* A repeatable random number in [0, 1). */
 double fixture_random(uint32_t *seed);
-
-#endif

@@ -3,8 +3,7 @@
  * What stories told to the usage state are made of. Times are seconds after T0; runs are single
  * letters.
  */
-#ifndef EVENKEEL_TESTS_USAGE_STORY_H
-#define EVENKEEL_TESTS_USAGE_STORY_H
+#pragma once
 
 #include "tests/usage_view.h"
 
@@ -37,5 +36,3 @@ static inline void story_use_cpu(struct usage *u, float milli)
 {
 	u->cpu_milli.mean = u->cpu_milli.min = u->cpu_milli.max = u->cpu_milli.last = milli;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Views of what is measured alone, for tests that tell stories to the usage state. */
-#ifndef EVENKEEL_TESTS_USAGE_VIEW_H
-#define EVENKEEL_TESTS_USAGE_VIEW_H
+#pragma once
 
 #include "aggregator/state/usage.h"
 #include "aggregator/state/view.h"
@@ -10,5 +9,3 @@
 struct node_stats *const *usage_view_stats(struct usage_state *u, int64_t now_ns, size_t *count);
 /* As join_view() makes them, but each for itself and of version 1. */
 struct view *usage_view(struct usage_state *u, int64_t now_ns);
-
-#endif

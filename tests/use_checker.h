@@ -8,8 +8,7 @@
  *   by hour   what each pod used at its peak in each hour of the day (its mean and largest, where
  *             it has none) likewise, both
  */
-#ifndef EVENKEEL_TESTS_USE_CHECKER_H
-#define EVENKEEL_TESTS_USE_CHECKER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ double use_sum_cpu(const struct use_sum *s);
 double use_sum_mem(const struct use_sum *s);
 /* False: the reason says what is exceeded, and when. */
 bool use_sum_fits(const struct use_sum *s, const struct use_node *n, struct error *error);
-
-#endif

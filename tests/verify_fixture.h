@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans and views as the documents that the checker of plans takes. */
-#ifndef EVENKEEL_TESTS_VERIFY_FIXTURE_H
-#define EVENKEEL_TESTS_VERIFY_FIXTURE_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -18,5 +17,3 @@ cJSON *verify_fixture_plan(const struct drain_plan *plan);
  */
 void verify_fixture_judge(const cJSON *plan, const cJSON *snapshot, struct verify_plan *p,
 			  struct verify_report *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A small cluster written down by hand, for tests of everything that reads views. */
-#ifndef EVENKEEL_TESTS_VIEW_FIXTURE_H
-#define EVENKEEL_TESTS_VIEW_FIXTURE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -45,5 +44,3 @@ struct view *view_fixture_of_stats(uint64_t version, int64_t time_ns,
 				   struct node_stats **node_stats, size_t count);
 /* NULL: the view has no such node, or it is not measured. */
 const struct node_stats *view_fixture_stats(const struct view *v, const char *node);
-
-#endif

@@ -6,8 +6,7 @@
  * The annotation of a node (mark.h) is the only lasting state. struct act_state holds what a
  * successor can do without: proofs and waits. A drain without a proof is proven anew.
  */
-#ifndef EVENKEEL_AGGREGATOR_ACTUATOR_ACT_H
-#define EVENKEEL_AGGREGATOR_ACTUATOR_ACT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -268,5 +267,3 @@ void act_drain_evict(struct act_state *s, struct act_drain *d, const struct act_
 		     struct act_output *out);
 struct act_action *act_output_add(struct act_output *out, enum act_kind kind,
 				  const struct act_node *node);
-
-#endif

@@ -3,8 +3,7 @@
  * The edge of the actuator: reads what a step needs from the API server, and carries out what the
  * step decided. The aggregator's answers come through the same server.
  */
-#ifndef EVENKEEL_AGGREGATOR_ACTUATOR_EDGE_H
-#define EVENKEEL_AGGREGATOR_ACTUATOR_EDGE_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdatomic.h>
@@ -125,5 +124,3 @@ void edge_tell(struct edge *e, const struct object_event *event);
 /* Carries out an action, and tells of it by an Event of the node. *answer as of edge_send(). */
 enum act_result edge_carry_out(struct edge *e, const struct act_action *a, const char **answer);
 void edge_end_step(struct edge *e);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * The annotation evenkeel.io/paused of the Lease (any value but "false") pauses the actuator.
  */
-#ifndef EVENKEEL_AGGREGATOR_ACTUATOR_LEASE_H
-#define EVENKEEL_AGGREGATOR_ACTUATOR_LEASE_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -67,5 +66,3 @@ int lease_start(struct lease **l, const struct lease_options *o, struct error *e
 void lease_stop(struct lease *l);
 /* The lease is not renewed when this was not called for 5 minutes. */
 void lease_get(struct lease *l, struct lease_state *out);
-
-#endif

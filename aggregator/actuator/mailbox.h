@@ -3,8 +3,7 @@
  * Requests of people and reports about what was done, by way of the aggregator: PUT of a report, whose
  * answer lists the requests. An aggregator that knows neither, or does not answer, changes nothing.
  */
-#ifndef EVENKEEL_AGGREGATOR_ACTUATOR_MAILBOX_H
-#define EVENKEEL_AGGREGATOR_ACTUATOR_MAILBOX_H
+#pragma once
 
 #include "aggregator/actuator/reclaim.h"
 
@@ -37,5 +36,3 @@ void mailbox_exchange(struct mailbox *m, struct edge *e, const struct act_state 
 		      const struct reclaim_state *reclaim, bool paused, int64_t now_ns);
 /* Reports a wave that ended. */
 void mailbox_report_wave(struct edge *e, const struct act_wave *w);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * Pure.
  */
-#ifndef EVENKEEL_AGGREGATOR_ACTUATOR_MARK_H
-#define EVENKEEL_AGGREGATOR_ACTUATOR_MARK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ bool mark_may_follow(enum mark_phase from, enum mark_phase to);
 int mark_read(const char *text, struct mark *m, struct error *error);
 /* Appends the JSON object. */
 void mark_write(const struct mark *m, struct buf *out);
-
-#endif

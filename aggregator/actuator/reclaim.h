@@ -11,8 +11,7 @@
  * successor takes over the claims that the aggregator lists, and evicts no pod for them: the
  * aggregator makes a new plan when such a claim has ended.
  */
-#ifndef EVENKEEL_AGGREGATOR_ACTUATOR_RECLAIM_H
-#define EVENKEEL_AGGREGATOR_ACTUATOR_RECLAIM_H
+#pragma once
 
 #include "aggregator/actuator/edge.h"
 #include "shared/jsonw.h"
@@ -127,5 +126,3 @@ void reclaim_forget(struct reclaim *r);
 void reclaim_write(const struct reclaim_state *s, struct jsonw *w);
 /* The plans (key "items") that may be carried out, or the claims (key "claims"). */
 struct reclaim_rescues reclaim_read_plans(const cJSON *list, const char *key);
-
-#endif

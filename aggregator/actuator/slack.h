@@ -7,8 +7,7 @@
  * An object is ours if the field manager SLACK_MANAGER applied it and, if it is a Deployment, if its
  * selector has the label of balloons; other objects of the same name are left alone.
  */
-#ifndef EVENKEEL_AGGREGATOR_ACTUATOR_SLACK_H
-#define EVENKEEL_AGGREGATOR_ACTUATOR_SLACK_H
+#pragma once
 
 #include "aggregator/actuator/edge.h"
 
@@ -85,5 +84,3 @@ struct slack_keeper {
 /* A step, if one is due. True: it wrote. Logs what it decided and what failed. */
 bool slack_run(struct slack_keeper *k, struct edge *e, bool paused, int64_t now_ns);
 void slack_forget(struct slack_keeper *k); /* everything but the rules */
-
-#endif

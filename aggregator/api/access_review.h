@@ -3,8 +3,7 @@
  * Whether a user may make a request, asked of somebody who knows and may take long to say. The user
  * is the owner of a bearer token, or one that the Kubernetes API server's front proxy names.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_ACCESS_REVIEW_H
-#define EVENKEEL_AGGREGATOR_API_ACCESS_REVIEW_H
+#pragma once
 
 #include "shared/error.h"
 
@@ -53,5 +52,3 @@ struct review_client {
 	void (*ask)(void *ctx, const struct access_question *q, struct access_answer *a);
 	unsigned int at_once;
 };
-
-#endif

@@ -10,8 +10,7 @@
  * Any thread; one mutex, held for copies. Requests are at most ACT_REQUESTS_MOST, of which the
  * finished ones make room first, and at most ACT_OPEN_MOST of them wait.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_ACT_BOX_H
-#define EVENKEEL_AGGREGATOR_API_ACT_BOX_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -48,5 +47,3 @@ int act_box_report(struct act_box *b, cJSON *report, int64_t now_ns);
  * number that changes whenever anything but the age does; never 0.
  */
 uint64_t act_box_write(struct act_box *b, int64_t now_ns, struct jsonw *w);
-
-#endif

@@ -3,8 +3,7 @@
  * The API without a network: requests are answered from views, by the aggregator's HTTP threads and
  * by the CLI over a snapshot alike. Of the state, the API changes nothing but the reservations.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_API_H
-#define EVENKEEL_AGGREGATOR_API_API_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -197,5 +196,3 @@ enum api_work {
 	API_WORKS
 };
 enum api_work api_work_of(const char *path, const char *body, size_t len);
-
-#endif

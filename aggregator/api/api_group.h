@@ -3,8 +3,7 @@
  * The API groups that the Kubernetes API server asks for behind its own address (its aggregation
  * layer): evenkeel.io, whose resources are routes of /v1, and metrics.k8s.io.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_API_GROUP_H
-#define EVENKEEL_AGGREGATOR_API_API_GROUP_H
+#pragma once
 
 #include "aggregator/api/access_review.h"
 #include "aggregator/api/route.h"
@@ -45,5 +44,3 @@ char *api_group_remote_path(const char *local);
 
 /* Makes a failure below /apis/ a Status of the Kubernetes API, which keeps its "error". */
 void api_fail_as_status(const char *path, struct api_response *rs);
-
-#endif

@@ -3,8 +3,7 @@
  * What evenkeel doctor and /v1/doctor find: checks of a Status object, each with a verdict and,
  * where one helps, an advice.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_DOCTOR_H
-#define EVENKEEL_AGGREGATOR_API_DOCTOR_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ enum doctor_verdict doctor_verdict_of(const struct doctor *d);
 void doctor_write(const struct doctor *d, struct jsonw *w);
 
 extern const char *const doctor_verdicts[]; /* by enum doctor_verdict: "ok", "warn", "fail" */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan of drains in JSON. drain.c writes it, and its top has the shapes. */
-#ifndef EVENKEEL_AGGREGATOR_API_DRAIN_JSON_H
-#define EVENKEEL_AGGREGATOR_API_DRAIN_JSON_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -20,5 +19,3 @@ void drain_json_write_wave(struct jsonw *w, const struct drain_plan *p);
 /* A node: verdict, numbers and reasons; moves: also where its pods went in the simulation. */
 void drain_json_write_node(struct jsonw *w, const struct drain_plan *p,
 			   const struct drain_plan_node *n, bool moves);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One question of a kube-scheduler, with all that its verbs need to answer it. */
-#ifndef EVENKEEL_AGGREGATOR_API_EXTENDER_CALL_H
-#define EVENKEEL_AGGREGATOR_API_EXTENDER_CALL_H
+#pragma once
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/extender_json.h"
@@ -90,5 +89,3 @@ bool extender_filter_rehearse(const struct api_context *ctx, struct kube_pod *po
  */
 bool extender_preempt_rehearse(const struct api_context *ctx, struct kube_pod *pod,
 			       const struct extender_nodes *nodes, int64_t *retry_ns);
-
-#endif

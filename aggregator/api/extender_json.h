@@ -5,8 +5,7 @@
  * found whatever their case; the Pod and Node objects inside are those of the API. null is absent.
  * Where a member is there twice the last one counts.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_EXTENDER_JSON_H
-#define EVENKEEL_AGGREGATOR_API_EXTENDER_JSON_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -111,5 +110,3 @@ void extender_preemption_fini(struct extender_preemption *p);
 /* {"NodeNameToMetaVictims":{..}}, in that order; empty: nobody is preempted. */
 void extender_write_preemption_result(struct buf *out, const struct extender_victims *of,
 				      size_t count);
-
-#endif

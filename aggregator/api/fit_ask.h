@@ -3,8 +3,7 @@
  * A pod of a request asked about in a placement core of the cache: the one way for /v1/fit and for
  * scores that are explained.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_FIT_ASK_H
-#define EVENKEEL_AGGREGATOR_API_FIT_ASK_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -64,5 +63,3 @@ struct scores_fit *scores_fit_open(struct place_cache *cache, struct view *v,
 void scores_fit_close(struct scores_fit *f);
 void scores_fit_write_counts(const struct scores_fit *f, struct jsonw *w);
 void scores_fit_write_node(const struct scores_fit *f, struct jsonw *w, const char *node);
-
-#endif

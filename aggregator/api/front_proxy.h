@@ -4,8 +4,7 @@
  * kube-system/extension-apiserver-authentication describes it: who signs its certificates, and the
  * headers in which it names users.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_FRONT_PROXY_H
-#define EVENKEEL_AGGREGATOR_API_FRONT_PROXY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ struct front_proxy_header {
  */
 char *front_proxy_user(const struct front_proxy *p, const struct front_proxy_header *headers,
 		       size_t count);
-
-#endif

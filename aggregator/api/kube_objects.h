@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The form in which clients of Kubernetes read answers: objects with metadata, and tables. */
-#ifndef EVENKEEL_AGGREGATOR_API_KUBE_OBJECTS_H
-#define EVENKEEL_AGGREGATOR_API_KUBE_OBJECTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -29,5 +28,3 @@ void kube_objects_open_row_object(struct jsonw *w);
  */
 void kube_objects_of(const struct api_request *rq, const struct access_request *path,
 		     struct api_response *rs);
-
-#endif

@@ -3,8 +3,7 @@
  * How far limits are over-subscribed, and where the kernel enforces others than a pod declares.
  * Pure.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_LIMITS_H
-#define EVENKEEL_AGGREGATOR_API_LIMITS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ struct limits_mismatch {
  */
 bool limits_find_mismatch(const struct view_node *n, const struct view_pod *p, enum resource_id id,
 			  struct limits_mismatch *out);
-
-#endif

@@ -3,8 +3,7 @@
  * The common parts of lists: parameters of the query, the first N items in order, and the
  * continuation of the next request.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_LIST_H
-#define EVENKEEL_AGGREGATOR_API_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,5 +83,3 @@ void list_write_pod_use(struct jsonw *w, bool shared);
 
 /* Equal for two answers to one URL that differ in nothing but ages. */
 uint64_t list_etag(const struct view *v, int64_t now_ns);
-
-#endif

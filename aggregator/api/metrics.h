@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Families and samples of metrics in the Prometheus text format. */
-#ifndef EVENKEEL_AGGREGATOR_API_METRICS_H
-#define EVENKEEL_AGGREGATOR_API_METRICS_H
+#pragma once
 
 #include "aggregator/api/api.h"
 #include "shared/buf.h"
@@ -58,5 +57,3 @@ void metrics_write_access(struct buf *out, const struct access_counters *c);
 void metrics_write_ingest(struct buf *out, const struct ingest_counters *c);
 /* This process: CPU time, memory, descriptors. */
 void metrics_write_process(struct buf *out);
-
-#endif

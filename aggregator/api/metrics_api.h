@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The resources of metrics.k8s.io, in v1 and v1beta1 alike: use of nodes and pods, for kubectl top and autoscalers. */
-#ifndef EVENKEEL_AGGREGATOR_API_METRICS_API_H
-#define EVENKEEL_AGGREGATOR_API_METRICS_API_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ void metrics_bytes_quantity(int64_t bytes, char out[METRICS_QUANTITY_LEN]);
  * without a namespace has none of that field. *bad becomes true for a selector of another form.
  */
 bool metrics_fields_match(const char *selector, const char *name, const char *namespace, bool *bad);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many nodes as one: what they have, promised and use together. */
-#ifndef EVENKEEL_AGGREGATOR_API_NODES_TOTAL_H
-#define EVENKEEL_AGGREGATOR_API_NODES_TOTAL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ void nodes_read_resources(const struct view_node *n, struct resources *capacity,
 			  struct resources *allocatable);
 /* key and its object; nothing where nothing is known. */
 void nodes_write_resources(struct jsonw *w, const char *key, const struct resources *r);
-
-#endif

@@ -3,8 +3,7 @@
  * What Events tell of objects of the cluster: nodes whose drain verdict changed, quotas over their
  * max or with findings, and pods that filter refused.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_OBJECT_EVENTS_H
-#define EVENKEEL_AGGREGATOR_API_OBJECT_EVENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ struct object_events {
  */
 void object_events_offer(struct object_events *o, int64_t now_ns,
 			 bool (*sink)(void *to, const struct object_event *event), void *to);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of the web page (aggregator/page), which the build compresses into the program. */
-#ifndef EVENKEEL_AGGREGATOR_API_PAGE_H
-#define EVENKEEL_AGGREGATOR_API_PAGE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ struct page_file {
 };
 
 extern const struct page_file page_files[]; /* made by packaging/embed */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan of an answer: the planner's newest, or without a planner one that is made at once. */
-#ifndef EVENKEEL_AGGREGATOR_API_PLAN_ASK_H
-#define EVENKEEL_AGGREGATOR_API_PLAN_ASK_H
+#pragma once
 
 #include "aggregator/api/api.h"
 #include "aggregator/planner/plan.h"
@@ -10,5 +9,3 @@
 struct plan_result *plan_ask(const struct api_context *ctx, struct api_response *rs);
 /* Why the plan may be stale: it is old, or the cluster's objects are; "": it is not. */
 void plan_ask_stale(const struct plan_result *r, int64_t now_ns, struct error *error);
-
-#endif

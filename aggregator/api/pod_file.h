@@ -3,8 +3,7 @@
  * A pod from a file as people keep them, YAML or JSON, as the JSON the API takes: a Pod, or the
  * template of a Deployment, StatefulSet, DaemonSet, Job, CronJob or ReplicaSet.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_POD_FILE_H
-#define EVENKEEL_AGGREGATOR_API_POD_FILE_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ int pod_file_convert(const char *name, const char *text, size_t len, struct buf 
  * reason.
  */
 int pod_file_replace(cJSON *object, struct error *error);
-
-#endif

@@ -3,8 +3,7 @@
  * The pod of a request: a manifest, or a pod as the Kubernetes API tells it, as one that is still to
  * be placed.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_POD_MANIFEST_H
-#define EVENKEEL_AGGREGATOR_API_POD_MANIFEST_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -27,5 +26,3 @@ int pod_manifest_read(cJSON *pod, struct kube_pod **out, char field[POD_MANIFEST
  * Kubernetes has, and the group of the pod, which the answer does not take into account.
  */
 void pod_manifest_write_warnings(const cJSON *pod, struct jsonw *w);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Command line options of the policies: of the extender, of quotas, of slack. */
-#ifndef EVENKEEL_AGGREGATOR_API_POLICY_OPTIONS_H
-#define EVENKEEL_AGGREGATOR_API_POLICY_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -102,5 +101,3 @@ int slack_options_read(const struct slack_option_values *given, struct slack_opt
  * been started with, too; NULL: none.
  */
 const char *slack_options_given(const struct slack_option_values *v);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes what schedulers need of a view as soon as it is published, while they ask for scores. */
-#ifndef EVENKEEL_AGGREGATOR_API_PREFETCHER_H
-#define EVENKEEL_AGGREGATOR_API_PREFETCHER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ void prefetcher_asked(struct prefetcher *w, int64_t now_ns);
  * minute. Never waits.
  */
 void prefetcher_published(struct prefetcher *w, int64_t now_ns);
-
-#endif

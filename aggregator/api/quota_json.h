@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The objects that answers about quotas share, in JSON. */
-#ifndef EVENKEEL_AGGREGATOR_API_QUOTA_JSON_H
-#define EVENKEEL_AGGREGATOR_API_QUOTA_JSON_H
+#pragma once
 
 #include "aggregator/policy/quota/balance.h"
 #include "aggregator/policy/quota/lint.h"
@@ -40,5 +39,3 @@ void quota_json_plan_id(const struct kube_pod *pod, const struct preempt_candida
 			char id[QUOTA_PLAN_LEN]);
 /* "namespace","name","priority","requests" */
 void quota_json_write_pod(struct jsonw *w, const struct kube_pod *pod);
-
-#endif

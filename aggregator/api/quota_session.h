@@ -3,8 +3,7 @@
  * A session: the inputs of one answer about quotas, namely a view, the reservations and the quota
  * book of both; and the inputs of a search for victims.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_QUOTA_SESSION_H
-#define EVENKEEL_AGGREGATOR_API_QUOTA_SESSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -118,5 +117,3 @@ int quota_search_log(const struct quota_search *q, const char *preemptor,
 struct kube_pod *quota_reclaim_next(const struct api_context *ctx,
 				    bool (*is_told)(const void *who, const struct kube_pod *pod),
 				    const void *who, struct buf *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bodies of requests in JSON: their members, names of nodes, and the pod they ask about. */
-#ifndef EVENKEEL_AGGREGATOR_API_REQUEST_BODY_H
-#define EVENKEEL_AGGREGATOR_API_REQUEST_BODY_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -91,5 +90,3 @@ const struct kube_priority_class *request_priority_class(const struct cluster *c
  */
 bool pod_body_string(const struct pod_body *body, const char *name, const char **out,
 		     struct api_response *rs);
-
-#endif

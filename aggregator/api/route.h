@@ -3,8 +3,7 @@
  * The one table of routes, and what each takes and answers: requests are checked against it, and
  * /openapi.json is made from it (route_table.c).
  */
-#ifndef EVENKEEL_AGGREGATOR_API_ROUTE_H
-#define EVENKEEL_AGGREGATOR_API_ROUTE_H
+#pragma once
 
 #include <string.h>
 
@@ -91,5 +90,3 @@ bool api_query_flag(const struct api_request *rq, const char *name);
 extern const struct api_field api_admit_members[], api_preempt_members[], api_reserve_members[],
 	api_scores_members[], api_fit_members[], api_act_request_members[],
 	api_act_report_members[], api_wave_report_members[];
-
-#endif

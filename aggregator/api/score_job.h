@@ -3,8 +3,7 @@
  * Scores of nodes of a view for one pod: the one way from a view and the reservations to numbers, for
  * /v1/scores and the extender.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_SCORE_JOB_H
-#define EVENKEEL_AGGREGATOR_API_SCORE_JOB_H
+#pragma once
 
 #include <stddef.h>
 
@@ -88,5 +87,3 @@ double score_job_score(const struct score_job *job, size_t i, int64_t scores[SCO
 /* All that is to be told of its score by the plugin at that place in the blend. */
 void score_job_tell(const struct score_job *job, size_t i, size_t plugin, enum score_detail detail,
 		    struct score_result *result);
-
-#endif

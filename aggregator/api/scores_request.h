@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The body of POST /v1/scores, read and checked. */
-#ifndef EVENKEEL_AGGREGATOR_API_SCORES_REQUEST_H
-#define EVENKEEL_AGGREGATOR_API_SCORES_REQUEST_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -71,5 +70,3 @@ int scores_request_parse(const char *body, size_t len, const struct extender_opt
 			 struct scores_request *rq, char field[SCORES_FIELD_MAX],
 			 struct error *error);
 void scores_request_fini(struct scores_request *rq);
-
-#endif

@@ -3,8 +3,7 @@
  * A cluster out of files: what kubectl prints, our own Snapshot, and measurements, as a view at one
  * moment.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_SNAPSHOT_H
-#define EVENKEEL_AGGREGATOR_API_SNAPSHOT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -106,5 +105,3 @@ struct reservations *snapshot_take_reservations(struct snapshot *s);
 /* The memory of plans at that moment; the caller's, for plan_memory_fini(). Once. */
 void snapshot_take_memory(struct snapshot *s, struct plan_memory *m);
 const struct snapshot_notes *snapshot_notes(const struct snapshot *s);
-
-#endif

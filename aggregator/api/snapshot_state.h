@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of a snapshot, for the files that read it. */
-#ifndef EVENKEEL_AGGREGATOR_API_SNAPSHOT_STATE_H
-#define EVENKEEL_AGGREGATOR_API_SNAPSHOT_STATE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -89,5 +88,3 @@ int snapshot_read_usage(struct snapshot *s, struct snapshot_text *t, const char 
 int snapshot_read_watcher(struct snapshot *s, const struct snapshot_text *t, const cJSON *doc);
 /* Makes stats of known nodes from that answer. */
 void snapshot_use_watcher(struct snapshot *s);
-
-#endif

@@ -3,8 +3,7 @@
  * A walk through a large JSON text, member by member and item by item, with one item's tree at a
  * time.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_SNAPSHOT_TEXT_H
-#define EVENKEEL_AGGREGATOR_API_SNAPSHOT_TEXT_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -38,5 +37,3 @@ int snapshot_text_parse(struct snapshot_text *t, cJSON **json);
 /* A reason about where it stands. */
 int snapshot_text_fail(const struct snapshot_text *t, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-
-#endif

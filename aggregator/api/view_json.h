@@ -4,8 +4,7 @@
  * their ratios as the Kubernetes API tells them. Each function writes a key and its object. Usage as
  * measured: aggregator/state/stats_json.h.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_VIEW_JSON_H
-#define EVENKEEL_AGGREGATOR_API_VIEW_JSON_H
+#pragma once
 
 #include <stdint.h>
 
@@ -51,5 +50,3 @@ void view_json_write_ratio(struct jsonw *w, const struct limits_shares *shares);
  * nothing where both agree.
  */
 void view_json_write_mismatch(struct jsonw *w, const struct view_node *n, const struct view_pod *p);
-
-#endif

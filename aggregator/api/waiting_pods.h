@@ -4,8 +4,7 @@
  * scheduler is to be made to ask again, and people are told why it waits. They are also told of
  * every pending pod to which others could give way.
  */
-#ifndef EVENKEEL_AGGREGATOR_API_WAITING_PODS_H
-#define EVENKEEL_AGGREGATOR_API_WAITING_PODS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -62,5 +61,3 @@ struct waiting_event {
  * five minutes.
  */
 bool waiting_pods_take_event(struct waiting_pods *w, struct waiting_event *event);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* load-watcher's JSON document, byte for byte, from plain values. */
-#ifndef EVENKEEL_AGGREGATOR_API_WATCHER_ENCODE_H
-#define EVENKEEL_AGGREGATOR_API_WATCHER_ENCODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ struct watcher_answer {
  * fractions and exponents.
  */
 void watcher_encode(const struct watcher_answer *a, struct buf *out);
-
-#endif

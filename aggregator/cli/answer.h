@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asking the aggregator, and showing its answer. */
-#ifndef EVENKEEL_AGGREGATOR_CLI_ANSWER_H
-#define EVENKEEL_AGGREGATOR_CLI_ANSWER_H
+#pragma once
 
 #include "aggregator/cli/cli.h"
 #include "shared/document.h"
@@ -53,5 +52,3 @@ int scores_write_request(const struct cli *cli, const char *pod, size_t pod_len,
  * what has another form.
  */
 int plugin_option_write(const struct option_list *plugins, struct jsonw *w, struct error *reason);
-
-#endif

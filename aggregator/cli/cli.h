@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every command of the CLI is given, and what it gives back. */
-#ifndef EVENKEEL_AGGREGATOR_CLI_CLI_H
-#define EVENKEEL_AGGREGATOR_CLI_CLI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -150,5 +149,3 @@ extern const struct command command_act, command_advise, command_completion, com
 /* What the manual page says besides commands and options; of it the section with all words. */
 #define CLI_GLOSSARY "GLOSSARY"
 extern const struct option_note cli_manual[];
-
-#endif

@@ -3,8 +3,7 @@
  * Requests to one aggregator over HTTP, or to files in its stead, one at a time, with reasons that
  * say what to do.
  */
-#ifndef EVENKEEL_AGGREGATOR_CLI_CLIENT_H
-#define EVENKEEL_AGGREGATOR_CLI_CLIENT_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -78,5 +77,3 @@ int client_exit(int rc);
 void client_escape(const char *text, struct buf *out);
 /* Adds a parameter of its query; NULL: none. */
 void client_add_parameter(struct buf *path, const char *name, const char *value);
-
-#endif

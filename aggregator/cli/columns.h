@@ -3,8 +3,7 @@
  * Tables as lists of columns: what each is called, which member of an item it shows and how, and
  * when it is left out. Behind them stand the columns of -o csv.
  */
-#ifndef EVENKEEL_AGGREGATOR_CLI_COLUMNS_H
-#define EVENKEEL_AGGREGATOR_CLI_COLUMNS_H
+#pragma once
 
 #include "aggregator/cli/cli.h"
 #include "shared/document.h"
@@ -111,5 +110,3 @@ void cell_share(const struct row *r, const struct column *c);
 void csv_column(const struct cli *cli, struct table *t, const char *title);
 void csv_number(const struct row *r, double value);
 void csv_text(const struct row *r, const char *text);
-
-#endif

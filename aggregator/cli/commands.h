@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the program around its commands: parsing, help, the forms of output, watching. */
-#ifndef EVENKEEL_AGGREGATOR_CLI_COMMANDS_H
-#define EVENKEEL_AGGREGATOR_CLI_COMMANDS_H
+#pragma once
 
 #include <signal.h>
 
@@ -68,5 +67,3 @@ int watch_once(struct cli *cli, const struct command *command);
 int watch_loop(struct cli *cli, const struct command *command);
 /* Colour and width by the options and the terminal. */
 void watch_look_at_terminal(struct cli *cli);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the answer about drains, each appended to cli->out. */
-#ifndef EVENKEEL_AGGREGATOR_CLI_DRAIN_H
-#define EVENKEEL_AGGREGATOR_CLI_DRAIN_H
+#pragma once
 
 #include "aggregator/cli/answer.h"
 
@@ -33,5 +32,3 @@ bool drain_is_left_out(const struct cli *cli, const cJSON *doc, const cJSON *nod
 void drain_print_commands(struct cli *cli, const cJSON *doc);
 /* That give candidates the soft taint, and take it from others. */
 void drain_print_soft_taints(struct cli *cli, const cJSON *doc);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The aggregator behind a Kubernetes API server, reached as kubectl reaches that. */
-#ifndef EVENKEEL_AGGREGATOR_CLI_KUBE_SERVER_H
-#define EVENKEEL_AGGREGATOR_CLI_KUBE_SERVER_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -24,5 +23,3 @@ int kube_server_find(const struct cli_options *o, struct kube_config *config, st
  */
 int kube_server_explain(const char *server, const char *method, const char *path, long status,
 			const cJSON *answer, struct error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sentences of an answer on a terminal: wrapped, and with control characters made harmless. */
-#ifndef EVENKEEL_AGGREGATOR_CLI_LINES_H
-#define EVENKEEL_AGGREGATOR_CLI_LINES_H
+#pragma once
 
 #include "aggregator/cli/cli.h"
 #include "shared/document.h"
@@ -27,5 +26,3 @@ void lines_wrap_under(struct cli *cli, size_t indent, const char *text, const ch
 void lines_print_warnings(struct cli *cli, const cJSON *doc);
 /* How the answer knows what pods use, where nobody measured some. */
 void lines_add_pod_use(struct cli *cli, const cJSON *doc);
-
-#endif

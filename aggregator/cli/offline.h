@@ -3,8 +3,7 @@
  * The API over files instead of a server: what --snapshot and --usage name is read, and requests
  * are answered from it.
  */
-#ifndef EVENKEEL_AGGREGATOR_CLI_OFFLINE_H
-#define EVENKEEL_AGGREGATOR_CLI_OFFLINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ void offline_set_rules(struct offline *o, const struct quota_options *quota,
  */
 int offline_request(struct offline *o, const char *method, const char *target, const char *body,
 		    size_t body_len, struct buf *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of the API: items as the bytes they arrived in, page by page. */
-#ifndef EVENKEEL_AGGREGATOR_CLI_PAGES_H
-#define EVENKEEL_AGGREGATOR_CLI_PAGES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -57,5 +56,3 @@ int list_read_page(struct list *l, struct error *error);
 int list_fetch(struct list *l, struct client *client, const char *path, struct error *error);
 /* One list object: the only page as it came, else the last page's envelope around all items. */
 void list_print_json(const struct list *l, struct buf *out);
-
-#endif

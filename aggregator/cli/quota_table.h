@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Amounts of resources in tables about quotas, from the API's objects. */
-#ifndef EVENKEEL_AGGREGATOR_CLI_QUOTA_TABLE_H
-#define EVENKEEL_AGGREGATOR_CLI_QUOTA_TABLE_H
+#pragma once
 
 #include "aggregator/cli/columns.h"
 #include "shared/units.h"
@@ -26,5 +25,3 @@ void quota_cell_memory(const struct row *r, const struct column *c);
 const char *quota_unit(const char *resource);
 /* What the pods of a quota really use of it; NaN where that is not known. */
 double quota_real_use(const cJSON *item, const char *resource);
-
-#endif

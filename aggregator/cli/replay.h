@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads a record (aggregator/state/record.h): the views that an aggregator had, one after the other. */
-#ifndef EVENKEEL_AGGREGATOR_CLI_REPLAY_H
-#define EVENKEEL_AGGREGATOR_CLI_REPLAY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -41,5 +40,3 @@ struct replay_extent {
 
 /* Reads all of it; as replay_open(). */
 int replay_measure(const char *dir, struct replay_extent *x, struct error *error);
-
-#endif

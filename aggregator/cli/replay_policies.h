@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Policies that are compared over the moments of a record, for evenkeel replay. */
-#ifndef EVENKEEL_AGGREGATOR_CLI_REPLAY_POLICIES_H
-#define EVENKEEL_AGGREGATOR_CLI_REPLAY_POLICIES_H
+#pragma once
 
 #include "aggregator/cli/cli.h"
 #include "aggregator/cli/replay.h"
@@ -28,5 +27,3 @@ int policies_step(struct policies *all, const struct replay_moment *before,
 		  const struct replay_moment *now, struct error *error);
 /* A table of what they did, or {"apiVersion","kind":"PolicyList","items":[..]}. */
 void policies_show(const struct policies *all, struct cli *cli);
-
-#endif

@@ -3,8 +3,7 @@
  * Lists of nodes and of pods as tables: what both have in common. How fresh rows are, the exit code
  * that follows from it, cells made of measured values, and the command that fetches the list.
  */
-#ifndef EVENKEEL_AGGREGATOR_CLI_USAGE_H
-#define EVENKEEL_AGGREGATOR_CLI_USAGE_H
+#pragma once
 
 #include "aggregator/cli/cli.h"
 #include "aggregator/cli/columns.h"
@@ -116,5 +115,3 @@ enum table_paint usage_pressure(double share);
 	{"stalled_memory_ratio", "contention.memoryStalledRatio"}, \
 	{"oom_kills", "contention.oomKills"}
 /* clang-format on */
-
-#endif

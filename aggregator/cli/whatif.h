@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changes of a cluster, made in its Snapshot (aggregator/api/snapshot.h). */
-#ifndef EVENKEEL_AGGREGATOR_CLI_WHATIF_H
-#define EVENKEEL_AGGREGATOR_CLI_WHATIF_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -18,5 +17,3 @@ struct whatif_changes {
  * "whatif-1" and so on. -EINVAL with the reason, which names the option and its text.
  */
 int whatif_change(cJSON *snapshot, const struct whatif_changes *changes, struct error *error);
-
-#endif

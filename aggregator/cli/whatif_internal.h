@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A Snapshot while changes are made in it, for the files that make them. */
-#ifndef EVENKEEL_AGGREGATOR_CLI_WHATIF_INTERNAL_H
-#define EVENKEEL_AGGREGATOR_CLI_WHATIF_INTERNAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,5 +59,3 @@ void whatif_add_use(const struct whatif *w, const char *node, const char *model)
 /* Called before the first change, and after the last; made: the status of budgets and controllers is updated. */
 void whatif_begin(struct whatif *w);
 void whatif_end(struct whatif *w, bool made);
-
-#endif

@@ -3,8 +3,7 @@
  * The port of the agents: opens frames, joins their parts, hands intervals to a handler, seals
  * acks.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_INGEST_H
-#define EVENKEEL_AGGREGATOR_EDGE_INGEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -97,5 +96,3 @@ void ingest_parts_free(struct ingest_parts *p);
  */
 size_t ingest_parts_add(struct ingest_parts *p, const struct frame_header *header, struct buf *body,
 			struct buf parts[BODY_PARTS_MAX]);
-
-#endif

@@ -3,8 +3,7 @@
  * The connections of agents to a listening socket: receives their messages one at a time, and sends
  * answers.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_INGEST_PEERS_H
-#define EVENKEEL_AGGREGATOR_EDGE_INGEST_PEERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,5 +55,3 @@ void ingest_peers_judge(struct ingest_peers *p, const struct ingest_route *route
 /* A closed or full connection loses the answer; never blocks. */
 void ingest_peers_reply(struct ingest_peers *p, const struct ingest_route *route, const void *data,
 			size_t len);
-
-#endif

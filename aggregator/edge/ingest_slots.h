@@ -3,8 +3,7 @@
  * Which connections of agents stay, and which are evicted for others: unverified ones first. A
  * connection is verified when an interval from it is applied. Pure.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_INGEST_SLOTS_H
-#define EVENKEEL_AGGREGATOR_EDGE_INGEST_SLOTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ bool ingest_slots_defer(struct ingest_slots *p, struct ingest_slot *slot, int64_
 struct ingest_slot *ingest_slots_expired(const struct ingest_slots *p, int64_t now_ns);
 /* When the next one's time is over; 0: none. */
 int64_t ingest_slots_due_ns(const struct ingest_slots *p);
-
-#endif

@@ -3,8 +3,7 @@
  * The replying side of nanomsg REQ/REP: a listening socket for thousands of agents, and the bytes
  * of the wire format.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_INGEST_SOCKET_H
-#define EVENKEEL_AGGREGATOR_EDGE_INGEST_SOCKET_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ int wire_get_head(enum endpoint_kind kind, const void *data, size_t len, size_t 
  * a request cannot be answered.
  */
 size_t wire_stack_len(const void *message, size_t len);
-
-#endif

@@ -3,8 +3,7 @@
  * Features of the kubelet that a pod can need and a node declares (status.declaredFeatures): the
  * rules of the kube-scheduler's filter NodeDeclaredFeatures. Pure.
  */
-#ifndef EVENKEEL_AGGREGATOR_MODEL_DECLARED_FEATURES_H
-#define EVENKEEL_AGGREGATOR_MODEL_DECLARED_FEATURES_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -22,5 +21,3 @@ const char *declared_features_name(declared_features set);
 /* Whether a restart rule or a mount of a container needs a feature. */
 bool declared_features_restart_rule(const cJSON *rule);
 bool declared_features_mount(const cJSON *mount);
-
-#endif

@@ -3,8 +3,7 @@
  * Labels, and the selectors that match them, as objects and as -l on the command line write them.
  * Pure.
  */
-#ifndef EVENKEEL_AGGREGATOR_MODEL_LABELS_H
-#define EVENKEEL_AGGREGATOR_MODEL_LABELS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -54,5 +53,3 @@ bool selector_is_empty(const struct selector *s);
 bool selector_matches(const struct selector *s, const struct labels *l);
 /* A label that everything has which it matches, borrowed from it. False: none is known. */
 bool selector_find_required(const struct selector *s, struct label *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Building a selector, for labels_selector.c and labels_parse.c. */
-#ifndef EVENKEEL_AGGREGATOR_MODEL_LABELS_SELECTOR_H
-#define EVENKEEL_AGGREGATOR_MODEL_LABELS_SELECTOR_H
+#pragma once
 
 #include <stddef.h>
 
@@ -14,5 +13,3 @@ struct selector *selector_new(void); /* matches everything */
 void selector_add(struct selector *s, enum selector_operator op, const char *key, size_t key_len);
 /* A value of the last one; copied. */
 void selector_add_value(struct selector *s, const char *value, size_t value_len);
-
-#endif

@@ -3,8 +3,7 @@
  * The cluster as the Kubernetes API tells it: every kept object, by name, and pods by their node.
  * Owned by the loop thread; readers get immutable tables of it.
  */
-#ifndef EVENKEEL_AGGREGATOR_MODEL_MODEL_H
-#define EVENKEEL_AGGREGATOR_MODEL_MODEL_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -129,5 +128,3 @@ const struct object *cluster_find_listed(const struct cluster *c, enum object_ki
  * itself, else the pod ("Pod"). Borrowed from the cluster and the pod.
  */
 struct owner_ref cluster_workload_of(const struct cluster *c, const struct kube_pod *pod);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The model's members and functions for its own files. Loop thread. */
-#ifndef EVENKEEL_AGGREGATOR_MODEL_MODEL_STATE_H
-#define EVENKEEL_AGGREGATOR_MODEL_MODEL_STATE_H
+#pragma once
 
 #include "aggregator/model/model.h"
 #include "shared/hash.h"
@@ -96,5 +95,3 @@ void model_place_forget(struct model *m, struct model_place *p);
 void model_kind_settle(struct model *m, enum object_kind kind);
 struct object_table *object_table_new(size_t count, uint64_t generation);
 void object_table_drop(struct object_table *t);
-
-#endif

@@ -8,8 +8,7 @@
  * space), so that a snapshot is written from it and unknown members of a kept part (an operator of
  * tomorrow) are still there for those who must refuse what they cannot judge.
  */
-#ifndef EVENKEEL_AGGREGATOR_MODEL_OBJECT_H
-#define EVENKEEL_AGGREGATOR_MODEL_OBJECT_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdatomic.h>
@@ -315,5 +314,3 @@ struct kube_pdb {
 	bool stale; /* the status is that of an older spec: the API refuses evictions until it is not */
 	bool frees_unhealthy; /* unhealthyPodEvictionPolicy is AlwaysAllow */
 };
-
-#endif

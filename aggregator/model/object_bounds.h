@@ -3,8 +3,7 @@
  * How much is kept of an object at most. Whoever may create objects writes most of it, and the API
  * server bounds little; an object beyond a bound cannot be read.
  */
-#ifndef EVENKEEL_AGGREGATOR_MODEL_OBJECT_BOUNDS_H
-#define EVENKEEL_AGGREGATOR_MODEL_OBJECT_BOUNDS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ enum { OBJECT_BOUND_KEY = 253 + 1 + 63 };
  */
 size_t object_bound_of_string(const char *parent, const char *key, size_t len);
 size_t object_bound_of_list(const char *key, size_t count);
-
-#endif

@@ -3,8 +3,7 @@
  * Reading members of a JSON object whose author may be hostile or careless: each function takes
  * where it reads, and says by its path what cannot be read. Everywhere null is the same as absent.
  */
-#ifndef EVENKEEL_AGGREGATOR_MODEL_OBJECT_JSON_H
-#define EVENKEEL_AGGREGATOR_MODEL_OBJECT_JSON_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -87,5 +86,3 @@ int object_json_resources(const struct object_json *r, const cJSON *object,
  * that reads back alike.
  */
 void object_json_number(double value, char text[32]);
-
-#endif

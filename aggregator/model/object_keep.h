@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which members of each kind of object are kept, and their canonical text (object.h). */
-#ifndef EVENKEEL_AGGREGATOR_MODEL_OBJECT_KEEP_H
-#define EVENKEEL_AGGREGATOR_MODEL_OBJECT_KEEP_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -32,5 +31,3 @@ int object_keep_resize(const struct object_json *r, const cJSON *status, struct 
 /* Whether an annotation is kept; of a pod fewer are, since pods must have templates in common. */
 bool object_keep_annotation(const char *key);
 bool object_keep_pod_annotation(const char *key);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * How records are made, for the files that read one kind or another: object_read.c, object_pod.c.
  */
-#ifndef EVENKEEL_AGGREGATOR_MODEL_OBJECT_RECORD_H
-#define EVENKEEL_AGGREGATOR_MODEL_OBJECT_RECORD_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -44,5 +43,3 @@ enum pod_resize object_pod_resize(const cJSON *status);
 
 /* The same of a record that is no pod. */
 void object_fini(struct object *o);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the canonical text (object.h) of those parts of a JSON object that a table keeps. */
-#ifndef EVENKEEL_AGGREGATOR_MODEL_OBJECT_TEXT_H
-#define EVENKEEL_AGGREGATOR_MODEL_OBJECT_TEXT_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ int object_text_end(const struct object_text *t, const struct object_json *r,
 		    const struct object_path *path, const cJSON *object);
 /* Null, or a number that JSON has no word for: it is written as if it were not there. */
 bool object_text_is_nothing(const cJSON *item);
-
-#endif

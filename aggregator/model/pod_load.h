@@ -3,8 +3,7 @@
  * Requests and limits of pods, counted in each of the ways that scores need. Sums of CPU and memory
  * are kept per node, so the cost of a score does not grow with the pods of a node. Pure.
  */
-#ifndef EVENKEEL_AGGREGATOR_MODEL_POD_LOAD_H
-#define EVENKEEL_AGGREGATOR_MODEL_POD_LOAD_H
+#pragma once
 
 #include "aggregator/model/object.h"
 
@@ -55,5 +54,3 @@ void pod_load_add_record(struct pod_load *load, const struct kube_pod *pod,
  */
 struct pod_bound pod_load_bound_named(const struct pod_sums *sums, const char *resource);
 void pod_load_add_named(struct pod_load *load, const struct pod_sums *sums, const char *resource);
-
-#endif

@@ -3,8 +3,7 @@
  * CPU and memory that a pod requests and its limits, read from a Pod object of the API or of a
  * manifest.
  */
-#ifndef EVENKEEL_AGGREGATOR_MODEL_POD_SPEC_H
-#define EVENKEEL_AGGREGATOR_MODEL_POD_SPEC_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -49,5 +48,3 @@ void pod_spec_free_members(struct pod_spec *p);
  */
 int64_t pod_spec_cpu_milli(const struct pod_spec *p, bool limits, bool upstream);
 int64_t pod_spec_mem_bytes(const struct pod_spec *p, bool limits, bool upstream);
-
-#endif

@@ -4,8 +4,7 @@
  * status controller each make of containers, init containers, sidecars, overhead, the pod's own
  * resources and a resize. Pure.
  */
-#ifndef EVENKEEL_AGGREGATOR_MODEL_POD_SUMS_H
-#define EVENKEEL_AGGREGATOR_MODEL_POD_SUMS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -35,5 +34,3 @@ int pod_sums_read(const cJSON *spec, const cJSON *status, enum pod_sums_rule rul
 		  struct pod_sums *out, char *field, struct error *error);
 bool pod_sums_equal(const struct pod_sums *a, const struct pod_sums *b);
 void pod_sums_fini(struct pod_sums *s);
-
-#endif

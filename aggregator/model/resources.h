@@ -3,8 +3,7 @@
  * Amounts of every resource a Kubernetes object names, as exact integers; absent differs from 0.
  * Pure.
  */
-#ifndef EVENKEEL_AGGREGATOR_MODEL_RESOURCES_H
-#define EVENKEEL_AGGREGATOR_MODEL_RESOURCES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ bool resource_is_bytes(const char *name); /* memory, storage, huge pages */
 /* cpu, memory, ephemeral-storage, hugepages-SIZE or an extended one: what a container can limit. */
 bool resource_is_limited(const char *name);
 const char *resource_name(enum resource_id id); /* "cpu", "memory", "ephemeral-storage", "pods" */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The taints of a node, as its spec has them. Pure. */
-#ifndef EVENKEEL_AGGREGATOR_MODEL_TAINTS_H
-#define EVENKEEL_AGGREGATOR_MODEL_TAINTS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -25,5 +24,3 @@ void taints_read(const cJSON *json, struct taints *out);
 void taints_fini(struct taints *t);
 /* The first with that key, or NULL. */
 const struct taint *taints_find(const struct taints *t, const char *key);
-
-#endif

@@ -3,8 +3,7 @@
  * Objects of a kind that cannot be read, and why: they are not in the model. Bounded: beyond that
  * only `more` is known.
  */
-#ifndef EVENKEEL_AGGREGATOR_MODEL_UNREADABLE_H
-#define EVENKEEL_AGGREGATOR_MODEL_UNREADABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ void unreadables_put(struct unreadables *u, const char *namespace, const char *n
 /* It can be read, or is gone. */
 void unreadables_remove(struct unreadables *u, const char *namespace, const char *name);
 bool unreadables_equal(const struct unreadables *a, const struct unreadables *b);
-
-#endif

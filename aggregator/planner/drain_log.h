@@ -7,8 +7,7 @@
  * Any thread; one mutex, held for copies of pointers only. Rows are numbered from 1, without gaps,
  * over restarts as well.
  */
-#ifndef EVENKEEL_AGGREGATOR_PLANNER_DRAIN_LOG_H
-#define EVENKEEL_AGGREGATOR_PLANNER_DRAIN_LOG_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ void drain_log_add(struct drain_log *l, const struct drain_record *of, size_t co
 void drain_log_restore(struct drain_log *l, struct drain_row **of, size_t count, uint64_t last);
 /* All behind that number (0: all). The caller ends it with drain_rows_fini(). */
 void drain_log_read(struct drain_log *l, uint64_t behind, struct drain_rows *out);
-
-#endif

@@ -6,8 +6,7 @@
  * Names are cluster-autoscaler's if it has the option, one of them with its typing error. Bounds
  * beside the options refuse nonsense.
  */
-#ifndef EVENKEEL_AGGREGATOR_PLANNER_DRAIN_SETTINGS_H
-#define EVENKEEL_AGGREGATOR_PLANNER_DRAIN_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -130,5 +129,3 @@ const char *drain_settings_differ(const struct drain_settings *a, const struct d
  */
 int drain_settings_from_environment(struct drain_settings *s, struct error *error);
 void drain_settings_fini(struct drain_settings *s);
-
-#endif

@@ -4,8 +4,7 @@
  * CPU for 3000 workloads and above 1 s for 40,000; an update takes only what changed. A core
  * belongs to one thread at a time, so a few are kept, and each is taken and given back as a whole.
  */
-#ifndef EVENKEEL_AGGREGATOR_PLANNER_PLACE_CACHE_H
-#define EVENKEEL_AGGREGATOR_PLANNER_PLACE_CACHE_H
+#pragma once
 
 #include "aggregator/policy/place/place.h"
 #include "aggregator/state/reservations.h"
@@ -38,5 +37,3 @@ void place_cache_tidy(struct place_cache *cache, int64_t now_ns);
 size_t reserved_pods_put(struct place *p, const struct view *v,
 			 const struct reservations_copy *reservations, const char *except_uid,
 			 place_mark *mark);
-
-#endif

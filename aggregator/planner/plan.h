@@ -3,8 +3,7 @@
  * Plans: the newest, which one thread makes and all may read; and the planner without its thread,
  * one step at a time.
  */
-#ifndef EVENKEEL_AGGREGATOR_PLANNER_PLAN_H
-#define EVENKEEL_AGGREGATOR_PLANNER_PLAN_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -132,5 +131,3 @@ struct plan_moment {
 	uint64_t version;
 	struct view *view; /* held */
 };
-
-#endif

@@ -3,8 +3,7 @@
  * The memory of slack between steps, as JSON: in the database of the state directory, and as
  * "slack" in the state of a Snapshot.
  */
-#ifndef EVENKEEL_AGGREGATOR_PLANNER_SLACK_MEMORY_H
-#define EVENKEEL_AGGREGATOR_PLANNER_SLACK_MEMORY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -34,5 +33,3 @@ void slack_memory_write(struct slack_state *s, struct buf *out);
  * ("classes[3].wanted: .."), and the state is as it was.
  */
 int slack_memory_read(struct slack_state *s, const char *text, size_t len, struct error *error);
-
-#endif

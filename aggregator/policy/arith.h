@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The few numeric conventions all score plugins share. */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_ARITH_H
-#define EVENKEEL_AGGREGATOR_POLICY_ARITH_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ static inline int64_t round_saturating(double x)
 		return round_away(x);
 	return x > 0 ? INT64_MAX : INT64_MIN;
 }
-
-#endif

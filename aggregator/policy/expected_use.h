@@ -3,8 +3,7 @@
  * The expected use of a pod: one estimate for scores, the extender's filter, reservations, drain
  * plans and slots. Pure.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_EXPECTED_USE_H
-#define EVENKEEL_AGGREGATOR_POLICY_EXPECTED_USE_H
+#pragma once
 
 #include "aggregator/policy/score/score.h"
 #include "aggregator/state/reservations.h"
@@ -39,5 +38,3 @@ void expected_use_read(const struct pod_spec *pod, const struct score_args *args
 struct reservation expected_use_reservation(const struct view *v, const struct kube_pod *pod,
 					    const char *node);
 const char *expected_use_source_name(enum use_source source); /* "workload", "requests", .. */
-
-#endif

@@ -6,8 +6,7 @@
  * A group consists of active pods with a node that are not in deletion. It falls when it had its minimum
  * and loses it by pods that leave. A group without a known minimum, or already below it, never falls.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_GANGS_H
-#define EVENKEEL_AGGREGATOR_POLICY_GANGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,5 +59,3 @@ const struct gang *gangs_fallen(const struct gangs *g, const struct kube_pod *po
 uint32_t gang_spare(const struct gang *g);
 /* "group team/train needs 4, would have 3" */
 void gang_tell(const struct gang *g, uint32_t left, struct buf *out);
-
-#endif

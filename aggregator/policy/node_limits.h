@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hard limits of a node with one more pod, by sums of limits and by real use. Pure. */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_NODE_LIMITS_H
-#define EVENKEEL_AGGREGATOR_POLICY_NODE_LIMITS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -49,5 +48,3 @@ bool node_limits_over_cap(const struct node_limits *l, const struct score_query 
 			  const struct score_node *node);
 /* Whether real use of all capped resources is measured, so that the caps apply. */
 bool node_limits_use_known(const struct node_limits *l, const struct score_node *node);
-
-#endif

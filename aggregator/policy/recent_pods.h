@@ -3,8 +3,7 @@
  * Pods so recent on a node that its measurements do not show them, or only a part of their use.
  * Pure.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_RECENT_PODS_H
-#define EVENKEEL_AGGREGATOR_POLICY_RECENT_PODS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ struct recent_use recent_pods_expect(const struct view *v, const struct view_nod
 				     const struct score_query *q);
 /* Sets the pending use of the node. */
 void score_node_expect(struct score_node *node, const struct recent_use *pods);
-
-#endif

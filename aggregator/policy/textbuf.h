@@ -3,8 +3,7 @@
  * Appends formatted text in a fixed room: answers have a sentence for every node and plugin, and
  * printf's conversion of doubles would be most of the cost of scoring.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_TEXTBUF_H
-#define EVENKEEL_AGGREGATOR_POLICY_TEXTBUF_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ __attribute__((format(printf, 3, 4))) size_t textbuf_add(char *text, size_t size
 							 const char *format, ...);
 __attribute__((format(printf, 3, 0))) size_t textbuf_vadd(char *text, size_t size,
 							  const char *format, va_list args);
-
-#endif

@@ -3,8 +3,7 @@
  * Numbers to and from little-endian bytes, in one pass that serves both directions, so that they
  * cannot differ.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_BYTES_H
-#define EVENKEEL_AGGREGATOR_STATE_BYTES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -93,5 +92,3 @@ static inline void bytes_f64(struct bytes *b, double *value)
 	bytes_u64(b, &bits);
 	memcpy(value, &bits, sizeof(bits));
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counters of the service, for /metrics. Any thread. */
-#ifndef EVENKEEL_AGGREGATOR_STATE_COUNTERS_H
-#define EVENKEEL_AGGREGATOR_STATE_COUNTERS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -245,5 +244,3 @@ static inline uint64_t counter_get(const atomic_uint_least64_t *c)
 {
 	return atomic_load_explicit(c, memory_order_relaxed);
 }
-
-#endif

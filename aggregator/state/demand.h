@@ -3,8 +3,7 @@
  * What each container of a workload demanded, over all its pods: for advice about requests and
  * limits. Loop thread, but for tables.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_DEMAND_H
-#define EVENKEEL_AGGREGATOR_STATE_DEMAND_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdatomic.h>
@@ -100,5 +99,3 @@ void demand_write(const struct demand_table *t, int shard, struct jsonw *w);
 /* -EINVAL with the reason: nothing is taken over. Records that are there stay. */
 int demand_read_records(struct demand *d, const cJSON *list, struct error *error);
 int demand_read_text(struct demand *d, const char *text, size_t len, struct error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The join tokens of --join-token-file, and the nodes that each may enrol. Pure. */
-#ifndef EVENKEEL_AGGREGATOR_STATE_ENROLMENT_TOKENS_H
-#define EVENKEEL_AGGREGATOR_STATE_ENROLMENT_TOKENS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ enum enrolment_token_verdict enrolment_tokens_check(const struct enrolment_token
 
 /* Whether it can be a JSON web token: three parts of base64url, separated by dots. */
 bool enrolment_token_is_jwt(struct span token);
-
-#endif

@@ -3,8 +3,7 @@
  * Joins measured stats with the cluster model into views, touching only nodes of which either
  * changed. Loop thread.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_JOIN_H
-#define EVENKEEL_AGGREGATOR_STATE_JOIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ void join_begin(struct join *j, struct node_stats *const *node_stats, size_t sta
 		struct cluster *cluster, int64_t now_ns);
 bool join_step(struct join *j, size_t most);
 struct view *join_end(struct join *j);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Sums of requests and use by namespace, updated as nodes and pods come and go. Loop thread.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_JOIN_NAMESPACES_H
-#define EVENKEEL_AGGREGATOR_STATE_JOIN_NAMESPACES_H
+#pragma once
 
 #include "aggregator/state/view.h"
 
@@ -46,5 +45,3 @@ void namespaces_pending(struct namespaces *n, const struct object_table *before,
 			const struct object_table *now);
 /* The caller drops it. The one before where nothing changed; NULL where there is no namespace. */
 struct namespace_table *namespaces_table(struct namespaces *n);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measured use by owner, updated as nodes come and go. Loop thread. */
-#ifndef EVENKEEL_AGGREGATOR_STATE_JOIN_OWNERS_H
-#define EVENKEEL_AGGREGATOR_STATE_JOIN_OWNERS_H
+#pragma once
 
 #include "aggregator/state/view.h"
 
@@ -34,5 +33,3 @@ void owners_subtract(struct owners *o, struct owner_shares *shares);
 struct owner_table *owners_table(struct owners *o, int64_t now_ns);
 /* Restores saved use of workloads (workload_memory_read()). */
 int owners_recall(struct owners *o, const char *text, size_t len, struct error *error);
-
-#endif

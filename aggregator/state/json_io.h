@@ -3,8 +3,7 @@
  * Members of a JSON object to or from C values, in one pass that serves both directions, so that
  * they cannot differ.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_JSON_IO_H
-#define EVENKEEL_AGGREGATOR_STATE_JSON_IO_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -107,5 +106,3 @@ void json_io_note_aside(struct json_io *io, const char *why);
 /* For checks of the caller's own: the error is about the member `key` of the object at hand. */
 void json_io_fail(struct json_io *io, const char *key, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How far a node's clock is from ours, and what is added to the times of its intervals. Pure. */
-#ifndef EVENKEEL_AGGREGATOR_STATE_NODE_CLOCK_H
-#define EVENKEEL_AGGREGATOR_STATE_NODE_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ struct node_clock {
 void node_clock_hear(struct node_clock *c, const struct interval *i, bool follows, int64_t now_ns);
 /* How far the node's clock is ahead of ours; false: not known. */
 bool node_clock_skew(const struct node_clock *c, int64_t *ahead_ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The keys that nodes got by enrolment (shared/enrolment.h): at most two of each node. Pure. */
-#ifndef EVENKEEL_AGGREGATOR_STATE_NODE_KEYS_H
-#define EVENKEEL_AGGREGATOR_STATE_NODE_KEYS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ uint64_t node_keys_generation(const struct node_keys *k);
 void node_keys_write(const struct node_keys *k, int64_t now_ns, struct buf *out);
 /* Adds what node_keys_write() wrote. -EBADMSG with the reason; nodes before the fault stay. */
 int node_keys_read(struct node_keys *k, const void *data, size_t len, struct error *error);
-
-#endif

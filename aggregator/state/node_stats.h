@@ -3,8 +3,7 @@
  * The measured use of one node, its pods and their containers: an immutable snapshot that any
  * thread may hold.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_NODE_STATS_H
-#define EVENKEEL_AGGREGATOR_STATE_NODE_STATS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -210,5 +209,3 @@ int64_t stats_age_ns(int64_t end_ns, int64_t aside_ns, int64_t now_ns);
 /* By that age: fresh below FRESH_NS, expired above EXPIRED_NS; never for NULL and end_ns 0. */
 enum freshness node_stats_freshness(const struct node_stats *p, int64_t now_ns);
 const char *freshness_name(enum freshness f); /* "fresh", "late", "expired", "none" */
-
-#endif

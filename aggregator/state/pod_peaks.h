@@ -2,8 +2,7 @@
 /*
  * Peak use of pods in each of the last 24 hours, for plans that fit the day's peaks.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_POD_PEAKS_H
-#define EVENKEEL_AGGREGATOR_STATE_POD_PEAKS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ void pod_hours_leave(struct pod_hours *h, struct node_peaks **peaks);
 struct node_peaks *node_peaks_hold(struct node_peaks *p);
 /* Any thread; the last user frees it. NULL is allowed. */
 void node_peaks_drop(struct node_peaks *p);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * A pod's use, packed: with 150,000 pods twice the size would be another 200 MiB.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_POD_USAGE_H
-#define EVENKEEL_AGGREGATOR_STATE_POD_USAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -84,5 +83,3 @@ void pod_window_stats_unpack(const struct pod_window_stats *s, int64_t end_ns,
 bool pod_usage_covers(const struct pod_usage *u, enum window window);
 /* The counts of the longer windows say not measured. */
 void pod_usage_unpack(const struct pod_usage *u, int64_t end_ns, struct usage_summary *out);
-
-#endif

@@ -3,8 +3,7 @@
  * Time that pressure stall information tells was lost, as one table of four over the members of
  * struct usage.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_PRESSURE_H
-#define EVENKEEL_AGGREGATOR_STATE_PRESSURE_H
+#pragma once
 
 #include <assert.h>
 #include <math.h>
@@ -42,5 +41,3 @@ static inline double pressure_share(double seconds, double of)
 {
 	return of > 0 ? fmin(seconds / of, 1) : NAN;
 }
-
-#endif

@@ -26,8 +26,7 @@
  *
  * Times are Unix nanoseconds. What came back from a database at start is not in it.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_RECORD_H
-#define EVENKEEL_AGGREGATOR_STATE_RECORD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -104,5 +103,3 @@ struct record_segments {
 /* -errno with the reason. */
 int record_segments_find(struct record_segments *s, const char *dir, struct error *error);
 void record_segments_fini(struct record_segments *s);
-
-#endif

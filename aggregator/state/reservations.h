@@ -17,8 +17,7 @@
  * state that threads other than the loop's may change: one mutex, held for work on one pod and
  * copies of pointers, never across I/O or a policy's call.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_RESERVATIONS_H
-#define EVENKEEL_AGGREGATOR_STATE_RESERVATIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -175,5 +174,3 @@ struct reservations_counters {
 };
 
 void reservations_read_counters(struct reservations *l, struct reservations_counters *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The members of reservations, for reservations.c and its checks. */
-#ifndef EVENKEEL_AGGREGATOR_STATE_RESERVATIONS_INTERNAL_H
-#define EVENKEEL_AGGREGATOR_STATE_RESERVATIONS_INTERNAL_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -63,5 +62,3 @@ struct reservations {
  */
 int reservations_compare(const struct reservation *a, const struct reservation *b);
 struct tracked_reservation *reservations_find(const struct reservations *l, const char *uid);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A body that several answers send at once, held by each. */
-#ifndef EVENKEEL_AGGREGATOR_STATE_SHARED_BODY_H
-#define EVENKEEL_AGGREGATOR_STATE_SHARED_BODY_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -39,5 +38,3 @@ void watcher_cache_free(struct watcher_cache *c);
 struct shared_body *watcher_cache_take(struct watcher_cache *c, uint64_t tag, bool gzip,
 				       bool *packed, void (*make)(void *ctx, struct buf *out),
 				       void *ctx);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stats to and from JSON, bit for bit: what a snapshot says of use. Pure. */
-#ifndef EVENKEEL_AGGREGATOR_STATE_STATS_JSON_H
-#define EVENKEEL_AGGREGATOR_STATE_STATS_JSON_H
+#pragma once
 
 #include "aggregator/state/node_stats.h"
 #include "aggregator/state/json_io.h"
@@ -70,5 +69,3 @@ void stats_json_add_stats(struct stats_json_set *s, const struct node_stats *sta
  */
 int stats_json_set_stats(struct stats_json_set *s, struct node_stats ***node_stats, size_t *count,
 			 struct error *error);
-
-#endif

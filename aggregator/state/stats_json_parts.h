@@ -4,8 +4,7 @@
  * In answers millicores have 3 decimals, bytes none, seconds and shares 6: finer than what is
  * measured, and short.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_STATS_JSON_PARTS_H
-#define EVENKEEL_AGGREGATOR_STATE_STATS_JSON_PARTS_H
+#pragma once
 
 #include "aggregator/state/node_stats.h"
 #include "aggregator/state/json_io.h"
@@ -58,5 +57,3 @@ void stats_json_do_contention(struct json_io *io, struct window_set *windows,
 			      struct stats_json_cause *cause);
 /* "contention":{..} of a container, in the newest interval. */
 void stats_json_do_pressure(struct json_io *io, struct container_stats *c);
-
-#endif

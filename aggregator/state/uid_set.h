@@ -3,8 +3,7 @@
  * A set of uids, told apart by 64 bits of each: 16 bytes for one at most, so that all pods of a
  * cluster are few megabytes.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_UID_SET_H
-#define EVENKEEL_AGGREGATOR_STATE_UID_SET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ bool uid_set_has(const struct uid_set *s, const char *uid);
 bool uid_set_add(struct uid_set *s, const char *uid);
 /* False: it was not there. */
 bool uid_set_remove(struct uid_set *s, const char *uid);
-
-#endif

@@ -3,8 +3,7 @@
  * The usage state: every node's windows, fed by one call, given out as stats. Owned by the loop
  * thread.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_USAGE_H
-#define EVENKEEL_AGGREGATOR_STATE_USAGE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -147,5 +146,3 @@ int64_t usage_forget_before_ns(int64_t now_ns);
  * -ENOSPC: beyond nodes_max.
  */
 int usage_restore(struct usage_state *u, struct usage_node *n, int64_t now_ns);
-
-#endif

@@ -3,8 +3,7 @@
  * Which values of an interval can be; what cannot is put aside, and the rest of the interval
  * counts.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_USAGE_CHECK_H
-#define EVENKEEL_AGGREGATOR_STATE_USAGE_CHECK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -70,5 +69,3 @@ int usage_check(const struct interval *interval, char *reason, size_t reason_siz
  * each CPU; available memory: up to MemTotal.
  */
 void usage_quarantine(struct interval *interval, struct quarantine *q);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * One node of the usage state: the references of its agent's run, and the windows that outlive it.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_USAGE_NODE_H
-#define EVENKEEL_AGGREGATOR_STATE_USAGE_NODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -191,5 +190,3 @@ struct stats_scratch {
 
 void stats_scratch_free_members(struct stats_scratch *s);
 struct node_stats *usage_node_stats(struct usage_node *n, struct stats_scratch *s);
-
-#endif

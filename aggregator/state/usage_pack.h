@@ -3,8 +3,7 @@
  * A node as bytes, for the database: its windows, how far they reach, and what its stats say of the
  * machine. Pure.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_USAGE_PACK_H
-#define EVENKEEL_AGGREGATOR_STATE_USAGE_PACK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ void node_windows_pack(const struct node_windows *w, struct bytes *b);
 int node_windows_unpack(struct bytes *b, struct node_windows **w);
 /* Start of the newest bucket, Unix time. */
 int64_t node_windows_newest_ns(const struct node_windows *w);
-
-#endif

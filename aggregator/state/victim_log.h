@@ -12,8 +12,7 @@
  * Any thread; one mutex, held for copies only. Everything has a bound: the oldest preemptors go
  * first.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_VICTIM_LOG_H
-#define EVENKEEL_AGGREGATOR_STATE_VICTIM_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,5 +77,3 @@ size_t victim_log_told(struct victim_log *l, const char *besides, int64_t since_
 		       const char *const **out);
 /* All evictions known since then, oldest first, in one block to free. */
 size_t victim_log_past(struct victim_log *l, int64_t since_ns, struct victim_past **out);
-
-#endif

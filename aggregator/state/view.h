@@ -3,8 +3,7 @@
  * The whole cluster at one moment: node stats joined with the API's objects. Immutable; any thread
  * may hold it.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_VIEW_H
-#define EVENKEEL_AGGREGATOR_STATE_VIEW_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -229,5 +228,3 @@ void view_slot_on_refresh(struct view_slot *s, void (*wanted)(void *ctx, uint64_
 			  void *ctx);
 /* The view in the slot has all that was known when that ticket was given, and those before. */
 void view_slot_answer(struct view_slot *s, uint64_t ticket);
-
-#endif

@@ -4,8 +4,7 @@
  * needs it and freed with the view. The maker of the next view's entry gets the last entry made,
  * and may take over what did not change.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_VIEW_CACHE_H
-#define EVENKEEL_AGGREGATOR_STATE_VIEW_CACHE_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -48,5 +47,3 @@ void view_cache_free(struct view_cache *c); /* NULL is allowed */
  * other thread knows c.
  */
 void view_cache_inherit(struct view_cache *c, const struct view_cache *before);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of view_node_renew(), one file each. Pure. */
-#ifndef EVENKEEL_AGGREGATOR_STATE_VIEW_PARTS_H
-#define EVENKEEL_AGGREGATOR_STATE_VIEW_PARTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -18,5 +17,3 @@ bool view_pods_same(const struct view_node *n, const struct view_node *before);
 void view_sums_add(struct view_node *n, const struct view_node *before);
 /* Fills recents out of stats and pods. There is a model. */
 void view_recents_find(struct view_node *n);
-
-#endif

@@ -3,8 +3,7 @@
  * What pod and node windows share: one bucket in full precision, and the sums of buckets that a
  * window is.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_WINDOW_SUMS_H
-#define EVENKEEL_AGGREGATOR_STATE_WINDOW_SUMS_H
+#pragma once
 
 #include <assert.h>
 #include <stddef.h>
@@ -93,5 +92,3 @@ void pod_windows_buckets(const struct pod_windows *w, struct window_buckets *out
 
 /* For packing: the nearest float, never infinite. */
 float window_float(double value);
-
-#endif

@@ -4,8 +4,7 @@
  * The formula of means and deviations is window_part_merge() in window_sums.h; the rings are in
  * window_node.c and window_pod.c, the sums over buckets in windows.c.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_WINDOWS_H
-#define EVENKEEL_AGGREGATOR_STATE_WINDOWS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -140,5 +139,3 @@ void node_windows_read(const struct node_windows *w, int64_t as_of_ns,
 		       struct window_set out[WINDOWS]);
 void node_windows_read_recent(const struct node_windows *w, int64_t as_of_ns,
 			      struct window_recent *out);
-
-#endif

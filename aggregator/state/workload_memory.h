@@ -3,8 +3,7 @@
  * What the pods of each workload used when some were measured last: for a pod that comes back
  * tomorrow, of a new ReplicaSet, or after a restart. Loop thread, but for tables.
  */
-#ifndef EVENKEEL_AGGREGATOR_STATE_WORKLOAD_MEMORY_H
-#define EVENKEEL_AGGREGATOR_STATE_WORKLOAD_MEMORY_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ void workload_table_write_list(const struct workload_table *t,
 /* -EINVAL: the reason says what is wrong and where, and nothing was taken over. */
 int workload_memory_read(struct workload_memory *m, const char *text, size_t len,
 			 struct error *error);
-
-#endif

@@ -7,8 +7,7 @@
  * index: every answer comes from the JSON of all objects. Pure. packaging/docs/verify.md explains
  * the invariants in the order of the table.
  */
-#ifndef EVENKEEL_AGGREGATOR_VERIFY_VERIFY_H
-#define EVENKEEL_AGGREGATOR_VERIFY_VERIFY_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -114,5 +113,3 @@ struct verify_report {
 int verify_judge(const struct verify_plan *p, const cJSON *snapshot, struct verify_report *out,
 		 struct error *error);
 void verify_report_fini(struct verify_report *r);
-
-#endif

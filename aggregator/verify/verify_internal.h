@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of the checker: the cluster, a question about it, and reading objects. */
-#ifndef EVENKEEL_AGGREGATOR_VERIFY_VERIFY_INTERNAL_H
-#define EVENKEEL_AGGREGATOR_VERIFY_VERIFY_INTERNAL_H
+#pragma once
 
 #include <string.h>
 
@@ -179,5 +178,3 @@ bool verify_bound_allows(const struct verify_question *q, const cJSON *claim);
 /* --- verify_limits.c: the plan as a whole */
 
 void verify_check_limits(const struct verify_case *c);
-
-#endif

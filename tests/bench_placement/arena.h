@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where contenders place bursts: the lab with its residents, and one run after the other on it. */
-#ifndef EVENKEEL_TESTS_BENCH_PLACEMENT_ARENA_H
-#define EVENKEEL_TESTS_BENCH_PLACEMENT_ARENA_H
+#pragma once
 
 #include "tests/bench_placement/bursts.h"
 #include "tests/bench_placement/contenders.h"
@@ -29,5 +28,3 @@ void arena_set_contender(struct arena *a, const struct contender *c);
 void arena_set_seed(struct arena *a, uint64_t seed);
 /* Everything that the burst brought is gone afterwards. */
 struct figures arena_run(struct arena *a, const struct burst *b);
-
-#endif

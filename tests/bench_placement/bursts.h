@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bursts of pods that contenders place, and the nodes they come to. From a seed alone. Pure. */
-#ifndef EVENKEEL_TESTS_BENCH_PLACEMENT_BURSTS_H
-#define EVENKEEL_TESTS_BENCH_PLACEMENT_BURSTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ void burst_make(const struct burst *b, uint64_t seed, struct burst_pod *pods);
 
 /* The one pod each node has before. Its use is measured. */
 void burst_make_resident(uint64_t seed, size_t node, struct burst_pod *pod);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The schedulers that are compared: a program, its configuration, and options of the aggregator. */
-#ifndef EVENKEEL_TESTS_BENCH_PLACEMENT_CONTENDERS_H
-#define EVENKEEL_TESTS_BENCH_PLACEMENT_CONTENDERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ const char *contender_program(const struct contender *c);
 bool contender_is_here(const struct contender *c);
 /* Whether it asks an aggregator. */
 bool contender_asks(const struct contender *c);
-
-#endif

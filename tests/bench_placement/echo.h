@@ -3,10 +3,7 @@
  * An extender that decides nothing: filter passes every node, prioritize ranks none. What a
  * scheduler loses with it, it loses by having an extender, whoever wrote it.
  */
-#ifndef EVENKEEL_TESTS_BENCH_PLACEMENT_ECHO_H
-#define EVENKEEL_TESTS_BENCH_PLACEMENT_ECHO_H
+#pragma once
 
 /* Listens on a port of the loopback until the process ends. */
 void echo_start(int port);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a placement is worth, by the true use of its pods. Pure. */
-#ifndef EVENKEEL_TESTS_BENCH_PLACEMENT_FIGURES_H
-#define EVENKEEL_TESTS_BENCH_PLACEMENT_FIGURES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ struct spread {
 
 /* Sorts the values; the 95th percentile is the nearest rank. */
 struct spread figures_spread(double *values, size_t count);
-
-#endif

@@ -3,8 +3,7 @@
  * Everything that has a budget: in which words it is promised, how much it is, and which row of
  * which bench measures it.
  */
-#ifndef EVENKEEL_TESTS_BENCH_TABLE_BUDGETS_H
-#define EVENKEEL_TESTS_BENCH_TABLE_BUDGETS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ struct budget {
  */
 extern const struct budget budgets[];
 extern const size_t budget_count;
-
-#endif

@@ -3,8 +3,7 @@
  * How many pods a CapacityBuffer (autoscaling.x-k8s.io) stands for, as the cluster autoscaler
  * counts them. Pure.
  */
-#ifndef EVENKEEL_TESTS_CONFORMANCE_BUFFER_REPLICAS_H
-#define EVENKEEL_TESTS_CONFORMANCE_BUFFER_REPLICAS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ struct buffer_spec {
  * -EINVAL: nothing says how many, or no limit names what the pod requests.
  */
 int buffer_replicas(const struct buffer_spec *b, int32_t *out, struct error *error);
-
-#endif

@@ -3,8 +3,7 @@
  * The conformance runner: one function per kind of case, which runs it through the product's own
  * code.
  */
-#ifndef EVENKEEL_TESTS_CONFORMANCE_CONFORMANCE_H
-#define EVENKEEL_TESTS_CONFORMANCE_CONFORMANCE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -94,5 +93,3 @@ run_case run_topology_after_taint;
 run_case run_try_schedule;
 run_case run_node_order;
 run_case run_planner_update;
-
-#endif

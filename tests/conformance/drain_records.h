@@ -2,8 +2,7 @@
 /*
  * Real records of the objects that drain cases describe in a few words, made by way of their JSON.
  */
-#ifndef EVENKEEL_TESTS_CONFORMANCE_DRAIN_RECORDS_H
-#define EVENKEEL_TESTS_CONFORMANCE_DRAIN_RECORDS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -50,5 +49,3 @@ bool drain_case_options(const cJSON *c, struct drain_options *o, struct error *e
 bool drain_case_same(const cJSON *object, const char *key, const char *got, struct error *error);
 /* Seconds as nanoseconds; the member must be there. */
 bool drain_case_seconds(const cJSON *object, const char *key, int64_t *out_ns, struct error *error);
-
-#endif

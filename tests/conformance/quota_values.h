@@ -3,8 +3,7 @@
  * Reading the amounts, quotas and pods that cases about quotas are made of, and comparing what came
  * out.
  */
-#ifndef EVENKEEL_TESTS_CONFORMANCE_QUOTA_VALUES_H
-#define EVENKEEL_TESTS_CONFORMANCE_QUOTA_VALUES_H
+#pragma once
 
 #include "aggregator/model/object.h"
 #include "aggregator/policy/quota/quota.h"
@@ -42,5 +41,3 @@ void quota_values_free_all(struct quota *quotas, size_t count);
 struct object *quota_values_pod(const cJSON *c, struct error *error);
 /* The record of a quota: namespace, name, min, max. */
 struct object *quota_values_object(const cJSON *c, struct error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The clusters of cases about preemption. */
-#ifndef EVENKEEL_TESTS_CONFORMANCE_QUOTA_WORLD_H
-#define EVENKEEL_TESTS_CONFORMANCE_QUOTA_WORLD_H
+#pragma once
 
 #include "tests/conformance/values.h"
 #include "tests/preempt_fixture.h"
@@ -18,5 +17,3 @@ bool quota_world_same(const cJSON *expected, const cJSON *got, const char *what,
 		      struct error *error);
 /* The names of a candidate's victims. */
 cJSON *quota_world_victims(const struct preempt_candidate *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading the values that cases are made of, and comparing what came out. */
-#ifndef EVENKEEL_TESTS_CONFORMANCE_VALUES_H
-#define EVENKEEL_TESTS_CONFORMANCE_VALUES_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -41,5 +40,3 @@ bool values_same(const cJSON *expect, const char *key, double got, struct error 
 bool values_near(const cJSON *expect, const char *key, double got, double tolerance,
 		 struct error *error);
 bool values_same_int(const cJSON *expect, const char *key, int64_t got, struct error *error);
-
-#endif

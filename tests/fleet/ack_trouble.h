@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loses and delays the acks of one simulated agent, between its socket and its sender. */
-#ifndef EVENKEEL_TESTS_FLEET_ACK_TROUBLE_H
-#define EVENKEEL_TESTS_FLEET_ACK_TROUBLE_H
+#pragma once
 
 #include "tests/fleet/tally.h"
 #include "tests/fleet/trouble.h"
@@ -16,5 +15,3 @@ void ack_trouble_free(struct ack_trouble *a); /* NULL is allowed */
 void ack_trouble_set(struct ack_trouble *a, struct tally *tally);
 /* Monotonic time at which a delayed ack is due; INT64_MAX: there is none. */
 int64_t ack_trouble_due_ns(const struct ack_trouble *a);
-
-#endif

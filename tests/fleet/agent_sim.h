@@ -3,8 +3,7 @@
  * One simulated agent: the real schedule, ring and sender, with a made-up machine in place of a
  * sampler.
  */
-#ifndef EVENKEEL_TESTS_FLEET_AGENT_SIM_H
-#define EVENKEEL_TESTS_FLEET_AGENT_SIM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ int64_t agent_sim_step(struct agent_sim *a, int64_t mono_ns, bool last, struct t
 bool agent_sim_idle(const struct agent_sim *a);
 /* What its sender did in all, to be called once. */
 void agent_sim_tell(const struct agent_sim *a, struct tally *tally);
-
-#endif

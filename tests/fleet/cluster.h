@@ -2,8 +2,7 @@
 /*
  * A made-up Kubernetes cluster: nodes, workloads and where their pods run, all from a seed. Pure.
  */
-#ifndef EVENKEEL_TESTS_FLEET_CLUSTER_H
-#define EVENKEEL_TESTS_FLEET_CLUSTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -151,5 +150,3 @@ enum { DAEMONS = 4 };
 /* How one pod of it uses what it asks for. */
 void workload_make_pattern(const struct cluster *c, const struct workload *w, size_t pod,
 			   struct pattern *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The made-up cluster as `kubectl get .. -A -o json` would print it: one v1 List. */
-#ifndef EVENKEEL_TESTS_FLEET_DUMP_H
-#define EVENKEEL_TESTS_FLEET_DUMP_H
+#pragma once
 
 #include "shared/error.h"
 #include "tests/fleet/cluster.h"
@@ -11,5 +10,3 @@
  * is then no JSON.
  */
 int dump_write(const struct cluster *c, const char *path, struct error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of the dump share: the writer of one list, and metadata alike for every object. */
-#ifndef EVENKEEL_TESTS_FLEET_DUMP_INTERNAL_H
-#define EVENKEEL_TESTS_FLEET_DUMP_INTERNAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -80,5 +79,3 @@ void dump_claim_name(const struct dump *d, size_t pod, char text[2 * CLUSTER_NAM
 void dump_volume(struct dump *d, size_t pod);
 /* ReplicaSet, StatefulSet, DaemonSet or Job, and a budget where there is one. */
 void dump_workload(struct dump *d, size_t workload);
-
-#endif

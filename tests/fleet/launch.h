@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts the fleet against an aggregator of a stack, and reads its report at the end. */
-#ifndef EVENKEEL_TESTS_FLEET_LAUNCH_H
-#define EVENKEEL_TESTS_FLEET_LAUNCH_H
+#pragma once
 
 #include <signal.h>
 #include <sys/types.h>
@@ -27,5 +26,3 @@ void fleet_begin_phase(pid_t fleet);
 cJSON *fleet_stop(const struct stack *s, pid_t fleet);
 /* Its log, to standard error. */
 void fleet_print_log(const struct stack *s);
-
-#endif

@@ -3,8 +3,7 @@
  * A whole aggregator under a fleet: how benchmarks and soaks start both, await them and tell what
  * came of it.
  */
-#ifndef EVENKEEL_TESTS_FLEET_LOAD_H
-#define EVENKEEL_TESTS_FLEET_LOAD_H
+#pragma once
 
 #include "tests/fleet/launch.h"
 
@@ -43,5 +42,3 @@ double load_acks(const cJSON *report, int phase, const char *name);
  * applied or not.
  */
 double load_unaccounted(const cJSON *report, double applied);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an agent on one node of the made-up cluster would measure: patterns in, intervals out. */
-#ifndef EVENKEEL_TESTS_FLEET_MACHINE_SIM_H
-#define EVENKEEL_TESTS_FLEET_MACHINE_SIM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ struct interval *machine_sim_take(struct machine_sim *m, uint64_t sequence, int6
 
 /* How many pods took another's place, not counting those that were there at first. */
 uint64_t machine_sim_new_pods(const struct machine_sim *m);
-
-#endif

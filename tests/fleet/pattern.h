@@ -3,8 +3,7 @@
  * What a simulated pod uses at any time, as counters in closed form, so that a test knows it
  * without a simulation. Pure.
  */
-#ifndef EVENKEEL_TESTS_FLEET_PATTERN_H
-#define EVENKEEL_TESTS_FLEET_PATTERN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -74,5 +73,3 @@ double pattern_peak_working_set(const struct pattern *p);
 
 /* A share of it, as one of a pod's containers uses. */
 struct pattern pattern_share(const struct pattern *p, double share);
-
-#endif

@@ -3,8 +3,7 @@
  * The sender's socket (agent/sender_socket.h) without nanomsg: its wire format, spoken by this
  * thread on a plain socket.
  */
-#ifndef EVENKEEL_TESTS_FLEET_PLAIN_SOCKET_H
-#define EVENKEEL_TESTS_FLEET_PLAIN_SOCKET_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@
  * events, whenever the sender is to be stepped. They keep to that through all their connections.
  */
 void plain_socket_report_to(int epoll, uint32_t seat);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * What became of everything the simulated agents measured and sent, by worker, added up at the end.
  */
-#ifndef EVENKEEL_TESTS_FLEET_TALLY_H
-#define EVENKEEL_TESTS_FLEET_TALLY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ void tally_add_sender(struct tally *t, const struct sender_stats *stats);
 void tally_merge(struct tally *into, const struct tally *from);
 /* One JSON object. seconds: how long the fleet ran. */
 void tally_write(const struct tally *t, double seconds, struct buf *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes wrong in a fleet, and when: the same for the same seed. Pure. */
-#ifndef EVENKEEL_TESTS_FLEET_TROUBLE_H
-#define EVENKEEL_TESTS_FLEET_TROUBLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ bool trouble_loses_ack(const struct trouble *t, const struct cluster *c, uint32_
 /* By how much it is late otherwise. */
 int64_t trouble_ack_delay_ns(const struct trouble *t, const struct cluster *c, uint32_t node,
 			     uint64_t n);
-
-#endif

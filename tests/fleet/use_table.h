@@ -2,8 +2,7 @@
 /*
  * What an agent measures of a machine on which several patterns run: patterns in, usages out. Pure.
  */
-#ifndef EVENKEEL_TESTS_FLEET_USE_TABLE_H
-#define EVENKEEL_TESTS_FLEET_USE_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ void use_table_make_part(const struct usage *pod, float share, bool first, struc
 void use_table_make_node(const struct use_table *t, struct interval *interval);
 /* What the kernel has for limits of a pod or container; 0: none. */
 struct kernel_limits use_table_limits(int64_t cpu_milli, int64_t mem_bytes);
-
-#endif

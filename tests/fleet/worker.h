@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A process's share of the fleet: up to some thousand agents on one loop. */
-#ifndef EVENKEEL_TESTS_FLEET_WORKER_H
-#define EVENKEEL_TESTS_FLEET_WORKER_H
+#pragma once
 
 #include "tests/fleet/agent_sim.h"
 
@@ -14,5 +13,3 @@ enum { WORKER_AGENTS_FEW = 500, WORKER_AGENTS_MAX = 2500 };
  */
 int worker_run(const struct agent_sim_config *config, uint32_t first, uint32_t count,
 	       int64_t stop_ns, int64_t last_acks_ns, struct tally *tally, struct error *error);
-
-#endif

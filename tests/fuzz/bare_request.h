@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A request without parameters, for fuzz targets that make bodies. */
-#ifndef EVENKEEL_TESTS_FUZZ_BARE_REQUEST_H
-#define EVENKEEL_TESTS_FUZZ_BARE_REQUEST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -20,5 +19,3 @@ static inline const char *bare_query_other(const struct api_request *rq, const c
 	(void)known;
 	return NULL;
 }
-
-#endif

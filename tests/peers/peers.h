@@ -3,8 +3,7 @@
  * Programs of others beside ours, in one table. They are given by path: nothing of them is in this
  * tree.
  */
-#ifndef EVENKEEL_TESTS_PEERS_PEERS_H
-#define EVENKEEL_TESTS_PEERS_PEERS_H
+#pragma once
 
 /* One row; NAN: not told. The ratio is theirs to ours. */
 void peers_row(const char *what, const char *unit, double theirs, double ours);
@@ -22,5 +21,3 @@ int peers_scale_down(const char *programs);
  * /watcher. 0, or 1 where one failed, or a score differs by more than one.
  */
 int peers_trimaran(const char *scheduler);
-
-#endif

@@ -3,8 +3,7 @@
  * What a test and the library in the program that it tries tell each other, in a file that both
  * have mapped.
  */
-#ifndef EVENKEEL_TESTS_SEAM_CONTROL_H
-#define EVENKEEL_TESTS_SEAM_CONTROL_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ struct seam_counters {
 struct seam_control {
 	struct seam_counters of[SEAM_CALLS];
 };
-
-#endif

@@ -3,8 +3,7 @@
  * People and schedulers who ask an aggregator under load one question after the other, and how long
  * each had to wait.
  */
-#ifndef EVENKEEL_TESTS_SOAK_ASKER_H
-#define EVENKEEL_TESTS_SOAK_ASKER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ size_t asker_asked(const struct asker *a);
 double asker_quantile(const struct asker *a, enum asker_question question, double q);
 /* Rows of a report, each beginning with `prefix`; with budgets where they hold for this size. */
 void asker_report(const struct asker *a, const char *prefix, bool budgets);
-
-#endif

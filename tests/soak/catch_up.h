@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What it takes an aggregator to be told what it missed, and whose time that is. */
-#ifndef EVENKEEL_TESTS_SOAK_CATCH_UP_H
-#define EVENKEEL_TESTS_SOAK_CATCH_UP_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -24,5 +23,3 @@ void catch_up_await(struct catch_up *c, struct stack *s, pid_t fleet, double nod
 		    int64_t interval_ns, double patience_s);
 /* Rows, each beginning with `prefix`; budget_s: until all is told, NAN for none. */
 void catch_up_report(const struct catch_up *c, const char *prefix, double budget_s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What of a process should stay level, read now and then. */
-#ifndef EVENKEEL_TESTS_SOAK_LEVEL_H
-#define EVENKEEL_TESTS_SOAK_LEVEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ double level_resident_mib(const struct level *of, size_t count);
  * for this size.
  */
 void level_report(const struct level *of, size_t count, const char *prefix, bool budgets);
-
-#endif

@@ -3,8 +3,7 @@
  * One aggregator under one fleet: brought up, measured in its steady state, and, if wanted, killed
  * and started again.
  */
-#ifndef EVENKEEL_TESTS_SOAK_SOAK_H
-#define EVENKEEL_TESTS_SOAK_SOAK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ struct soak_result {
  * the logs printed.
  */
 int soak_run(const struct soak_config *config, struct soak_result *result);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a test may ask of this machine. */
-#ifndef EVENKEEL_TESTS_VM_MACHINE_H
-#define EVENKEEL_TESTS_VM_MACHINE_H
+#pragma once
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -40,5 +39,3 @@ static inline bool has_controllers(const struct cgroupfs *fs)
 {
 	return fs->throttle_from == HIERARCHY_UNIFIED && fs->memory_from == HIERARCHY_UNIFIED;
 }
-
-#endif

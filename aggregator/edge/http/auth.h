@@ -3,8 +3,7 @@
  * Authentication and authorization of requests to the HTTP API: a decision about one request by its
  * headers, apart from the library that serves it.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_AUTH_H
-#define EVENKEEL_AGGREGATOR_EDGE_HTTP_AUTH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -86,5 +85,3 @@ uint64_t auth_client(const struct auth *auth, const struct auth_request *rq, boo
  * with the reason.
  */
 int auth_reload(struct auth *auth, struct error *error);
-
-#endif

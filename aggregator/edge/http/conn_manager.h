@@ -3,8 +3,7 @@
  * The connection manager: TLS and timeouts of each connection, and authorization of the requests
  * that libmicrohttpd reads from it.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_CONN_MANAGER_H
-#define EVENKEEL_AGGREGATOR_EDGE_HTTP_CONN_MANAGER_H
+#pragma once
 
 #include <microhttpd.h>
 
@@ -70,5 +69,3 @@ enum auth_verdict conn_manager_review(struct conn_manager *m, struct connection 
 bool conn_manager_is_named(struct conn_manager *m, struct connection *c);
 uint64_t conn_manager_client(struct conn_manager *m, struct connection *c, const char *path,
 			     bool admitted);
-
-#endif

@@ -9,8 +9,7 @@
  * handshake is done, FIRST_BYTES_MOST until the line of its first request, and REQUEST_BYTES_MOST
  * between two steps of a request.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_CONNECTIONS_H
-#define EVENKEEL_AGGREGATOR_EDGE_HTTP_CONNECTIONS_H
+#pragma once
 
 #include <gnutls/gnutls.h>
 #include <netinet/in.h>
@@ -109,5 +108,3 @@ void connection_expect(struct connection *c, int64_t due_ns);
 /* Shuts down overdue connections and returns their number. The library ends them when it reads. */
 size_t connections_cut(struct connections *cs, int64_t now_ns);
 size_t connections_count(struct connections *cs);
-
-#endif

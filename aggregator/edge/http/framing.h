@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the headers of a request leave no doubt about its end and its sender. */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_FRAMING_H
-#define EVENKEEL_AGGREGATOR_EDGE_HTTP_FRAMING_H
+#pragma once
 
 #include <microhttpd.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ const char *framing_fault(struct MHD_Connection *connection, const char *method,
  * itself, before any callback, and twice.
  */
 bool framing_is_length_bad(struct MHD_Connection *connection);
-
-#endif

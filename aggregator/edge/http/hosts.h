@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The names of this server in requests, and the pages in browsers that may send them. */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_HOSTS_H
-#define EVENKEEL_AGGREGATOR_EDGE_HTTP_HOSTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ bool host_is_address(const struct host_name *name);
 bool origin_is_own(const char *origin, const char *host);
 /* Whether a Content-Type is JSON, with parameters or without. NULL is allowed. */
 bool media_is_json(const char *type);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The HTTP edge: libmicrohttpd serves the routes of the API. The options of its access control.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_HTTP_H
-#define EVENKEEL_AGGREGATOR_EDGE_HTTP_HTTP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -101,5 +100,3 @@ struct access_options {
 int access_options_check(const struct access_options *o, struct error *error);
 /* Into *config, which borrows the texts; the caller sets the review client. */
 void access_options_apply(const struct access_options *o, struct http_config *config);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A token bucket of requests for each client address, for a bounded number of addresses. */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_RATE_H
-#define EVENKEEL_AGGREGATOR_EDGE_HTTP_RATE_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/socket.h>
@@ -19,5 +18,3 @@ void rate_limit_free(struct rate_limit *r); /* NULL is allowed */
  * next.
  */
 int64_t rate_limit_take(struct rate_limit *r, const struct sockaddr *from, int64_t now_ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Internals of the HTTP server; http.h is its interface. */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_SERVER_H
-#define EVENKEEL_AGGREGATOR_EDGE_HTTP_SERVER_H
+#pragma once
 
 #include <microhttpd.h>
 #include <stdatomic.h>
@@ -97,5 +96,3 @@ struct http_server {
 	atomic_size_t held_bytes;
 	atomic_uint streams; /* sent now */
 };
-
-#endif

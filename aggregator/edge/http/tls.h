@@ -2,8 +2,7 @@
 /*
  * The server certificate and the authorities of client certificates; both are replaced at run time.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_TLS_H
-#define EVENKEEL_AGGREGATOR_EDGE_HTTP_TLS_H
+#pragma once
 
 #include <gnutls/gnutls.h>
 #include <stdbool.h>
@@ -63,5 +62,3 @@ struct tls_client {
  */
 void tls_client_check(struct tls *t, gnutls_session_t session, int64_t now_s,
 		      struct tls_client *client);
-
-#endif

@@ -3,8 +3,7 @@
  * Bearer tokens: parsing (RFC 6750), the tokens of --token-file, and the cache of reviews. Tokens
  * are compared and kept as digests.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_TOKENS_H
-#define EVENKEEL_AGGREGATOR_EDGE_HTTP_TOKENS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -81,5 +80,3 @@ bool review_cache_find(struct review_cache *c, const uint8_t digest[BEARER_DIGES
 /* Approvals are cached for 60 s, denials for 10 s. An unanswered review is not cached. */
 void review_cache_put(struct review_cache *c, const uint8_t digest[BEARER_DIGEST_LEN],
 		      int64_t now_ns, const struct access_answer *a);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A few threads for one kind of work, shared fairly among clients (round-robin). */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_HTTP_WORKERS_H
-#define EVENKEEL_AGGREGATOR_EDGE_HTTP_WORKERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ void workers_give(struct workers *ws, struct work *w);
 /* Completes what has begun; runs as refused what waits and what comes later. NULL is allowed. */
 void workers_stop(struct workers *ws);
 void workers_free(struct workers *ws); /* stopped; NULL is allowed */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The aggregator's own certificate authority: makes and renews the certificate of the HTTP API. */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_AUTHORITY_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_AUTHORITY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ int authority_check(const struct authority_set *set, struct error *error);
 /* Whether the certificate is the set's own and in its last month. For a checked set. */
 bool authority_is_due(const struct authority_set *set, int64_t now_s);
 void authority_fini(struct authority_set *set); /* wipes keys, leaves zeroes */
-
-#endif

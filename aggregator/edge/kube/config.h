@@ -3,8 +3,7 @@
  * The address of the Kubernetes API and the credentials for it, from a kubeconfig or from the
  * files of a pod.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_CONFIG_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -101,5 +100,3 @@ void kube_url_fini(struct kube_url *u); /* accepts zeroes */
 char *kube_url_host(const char *name);
 /* -EINVAL with the reason unless http, https, socks5 or socks5h. */
 int kube_url_check_proxy(const char *text, struct error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts of credentials: tokens, and texts that are wiped before they are freed. */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_CONFIG_FILE_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_CONFIG_FILE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -27,5 +26,3 @@ enum { TOKEN_MAX = 16 << 10 };
 int token_take(const char *text, size_t len, char **token, struct error *error);
 /* The same from a file. Errors of secret_read(); the reason names the path. */
 int token_read(const char *path, char **token, struct error *error);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Which version of its group the API serves each kind in: one run of requests, answered one by one.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_DISCOVERY_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_DISCOVERY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ void discovery_answer(struct discovery *d, const char *body, size_t len,
 /* After a run: the apiVersion, borrowed, or the fault. Either may be NULL. */
 enum discovery_verdict discovery_find(const struct discovery *d, enum object_kind kind,
 				      const char **api_version, struct kube_status *why);
-
-#endif

@@ -3,8 +3,7 @@
  * Which events are written, as new ones or as repetitions of earlier ones: one for an object and
  * reason in a while, and so many of all. Pure.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_EVENT_LIMITS_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_EVENT_LIMITS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -53,5 +52,3 @@ enum event_verdict {
 /* With EVENT_PASSES the entry, which l keeps until it forgets it. */
 enum event_verdict event_limits_admit(struct event_limits *l, const struct object_event *event,
 				      int64_t now_ns, struct event_entry **entry);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes Events about nodes, quotas and refused pods (object_events.h). Off by default. */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_EVENT_WRITER_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_EVENT_WRITER_H
+#pragma once
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/object_events.h"
@@ -31,5 +30,3 @@ void event_writer_create(const struct object_event *event, const char *component
 			 int64_t now_ns, struct buf *path, struct buf *body);
 void event_writer_repeat(const struct object_event *event, const char *name, unsigned int count,
 			 int64_t now_ns, struct buf *path, struct buf *body);
-
-#endif

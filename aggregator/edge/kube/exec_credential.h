@@ -3,8 +3,7 @@
  * Exec plugins (client.authentication.k8s.io, v1 or v1beta1): their input, their process, and their
  * answer, an ExecCredential.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_EXEC_CREDENTIAL_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_EXEC_CREDENTIAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ enum { EXEC_OUTPUT_MAX = 256 << 10 };
  */
 int exec_run(char *const argv[], char *const envp[], int64_t limit_ns, char **out, size_t *len,
 	     struct error *error);
-
-#endif

@@ -3,8 +3,7 @@
  * Follows what the Kubernetes API tells of its front proxy: the ConfigMap
  * kube-system/extension-apiserver-authentication.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_FRONT_PROXY_WATCH_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_FRONT_PROXY_WATCH_H
+#pragma once
 
 #include "aggregator/api/front_proxy.h"
 #include "aggregator/edge/kube/config.h"
@@ -20,5 +19,3 @@ int front_proxy_watch_start(struct front_proxy_watch **w, const struct kube_conf
 			    struct error *error);
 /* Cuts a running request and ends the thread. NULL is allowed. */
 void front_proxy_watch_stop(struct front_proxy_watch *w);
-
-#endif

@@ -3,8 +3,7 @@
  * The Kubernetes edge: one thread lists and watches every kind and hands records to the loop. It
  * keeps no state of the cluster; records are level-triggered and may be repeated.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,5 +68,3 @@ uint64_t kube_flushed(const struct kube *k);
 struct kube_batch *kube_take(struct kube *k);
 /* Closes every connection, joins the thread and frees everything. NULL is allowed. */
 void kube_stop(struct kube *k);
-
-#endif

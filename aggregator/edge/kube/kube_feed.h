@@ -3,8 +3,7 @@
  * A feed: one kind's way from the API to the loop thread. Its parts: transfer (requests of the
  * reflector), JSON (documents), outbox (batches for the loop).
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_FEED_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_FEED_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <curl/curl.h>
@@ -151,5 +150,3 @@ void feed_discovered(struct feed *f, enum reflector_event_type type, const char 
 int64_t feed_wake(struct feed *f, int64_t now_ns);
 /* It waits for discovery. */
 bool feed_is_unknown(const struct feed *f);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A thread of requests to the API, one at a time; a stop ends it at any moment. */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_WRITER_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_KUBE_WRITER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -35,5 +34,3 @@ bool kube_writer_stops(const struct kube_writer *w);
 long kube_writer_send(struct kube_writer *w, enum kube_method method, const char *path,
 		      const struct buf *body);
 const char *kube_writer_answer(const struct kube_writer *w); /* "" without one */
-
-#endif

@@ -3,8 +3,7 @@
  * The aggregator's own Secrets: creates them if a namespace lacks them, and copies their members to
  * files.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_OWN_SECRETS_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_OWN_SECRETS_H
+#pragma once
 
 #include "aggregator/edge/kube/config.h"
 #include "shared/error.h"
@@ -34,5 +33,3 @@ int own_secrets_open(struct own_secrets **s, const struct kube_config *kube,
 int own_secrets_start(struct own_secrets *s, void (*changed)(void *ctx), void *ctx,
 		      struct error *error);
 void own_secrets_close(struct own_secrets *s); /* cuts a running request; NULL is allowed */
-
-#endif

@@ -3,8 +3,7 @@
  * The next request about one kind, so that a list and the events after it stay one consistent
  * state.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_REFLECTOR_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_REFLECTOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -114,5 +113,3 @@ struct reflector_update reflector_step(struct reflector *r, const struct reflect
 void reflector_path(const struct reflector *r, struct buf *out);
 /* Monotonic time of the next REFLECTOR_TIME, INT64_MAX: none. */
 int64_t reflector_wake_ns(const struct reflector *r);
-
-#endif

@@ -3,8 +3,7 @@
  * Makes kube-schedulers requeue pods that the extender's filter refused, once it would accept them.
  * Off by default.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_REQUEUER_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_REQUEUER_H
+#pragma once
 
 #include "aggregator/api/api.h"
 #include "aggregator/edge/kube/config.h"
@@ -27,5 +26,3 @@ void requeuer_stop(struct requeuer *r);
 
 /* The annotation of a claim at that Unix time; exported for tests. */
 void requeuer_request(const char *claim, int64_t now_ns, struct buf *path, struct buf *body);
-
-#endif

@@ -3,8 +3,7 @@
  * Why a request failed (the API's Status object, an HTTP status without one, or no answer), and
  * how long to wait before the next.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_RETRY_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_RETRY_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -45,5 +44,3 @@ struct backoff {
  */
 int64_t backoff_next(struct backoff *b, const struct backoff_limits *limits, double random,
 		     int64_t now_ns);
-
-#endif

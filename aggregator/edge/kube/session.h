@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to one API server: libcurl handles with TLS, proxy and the newest credentials. */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_SESSION_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_SESSION_H
+#pragma once
 
 #include <curl/curl.h>
 #include <stdatomic.h>
@@ -87,5 +86,3 @@ bool kube_call_succeeds(long status);
  */
 long kube_call_send(struct kube_call *c, enum kube_method method, const char *path,
 		    const struct buf *body, struct error *error);
-
-#endif

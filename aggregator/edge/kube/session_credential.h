@@ -3,8 +3,7 @@
  * The newest credential of a configuration: read again as it ages, and after a 401. Certificates
  * and keys lie in memory files for libcurl, none on a disk.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_SESSION_CREDENTIAL_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_SESSION_CREDENTIAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ void session_credential_fini(struct session_credential *c);
 int session_credential_refresh(struct session_credential *c, int64_t now_ns, struct error *error);
 /* NULL: none. Borrowed, until the next refresh. */
 const char *session_credential_token(const struct session_credential *c);
-
-#endif

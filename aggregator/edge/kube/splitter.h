@@ -3,8 +3,7 @@
  * Finds the objects in the bytes of a list or a watch, wherever its chunks begin and end, with one
  * object in memory at a time.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_SPLITTER_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_SPLITTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,5 +61,3 @@ void splitter_fini(struct splitter *s); /* also of zeroed storage */
 int splitter_feed(struct splitter *s, const char *data, size_t len, struct error *error);
 /* The end. -EBADMSG: a list ended too early, or has no items. An unfinished line is dropped. */
 int splitter_end(struct splitter *s, struct error *error);
-
-#endif

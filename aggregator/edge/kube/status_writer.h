@@ -3,8 +3,7 @@
  * Writes the usage of quotas to their status.used, for kubectl and for tools of scheduler-plugins.
  * Off by default.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_STATUS_WRITER_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_STATUS_WRITER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ bool backoff_set_has(const struct backoff_set *l, const char *name, int64_t now_
 /* Removes all names whose time is over. */
 void backoff_set_expire(struct backoff_set *l, int64_t now_ns);
 size_t backoff_set_count(const struct backoff_set *l);
-
-#endif

@@ -3,8 +3,7 @@
  * The token review client: asks the Kubernetes API for the owner of a bearer token (TokenReview),
  * and whether that user may make a request (SubjectAccessReview).
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_KUBE_TOKEN_REVIEW_H
-#define EVENKEEL_AGGREGATOR_EDGE_KUBE_TOKEN_REVIEW_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ void access_review_write(struct buf *out, const cJSON *user, const struct access
 const char *token_review_extra(const cJSON *user, const char *name);
 /* The verdict of a SubjectAccessReview; a->user stays. */
 void access_review_read(const char *text, size_t len, struct access_answer *a);
-
-#endif

@@ -3,8 +3,7 @@
  * The SQLite database of the state directory: rows are read at start and written by each save. One
  * thread uses it.
  */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_STORE_DATABASE_H
-#define EVENKEEL_AGGREGATOR_EDGE_STORE_DATABASE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,5 +85,3 @@ int database_file_set_aside(const char *dir, const char *path, const char *why, 
 size_t database_file_count_aside(const char *dir);
 /* Size of the database and its log. */
 uint64_t database_file_bytes(const char *path);
-
-#endif

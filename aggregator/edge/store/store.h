@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The thread of the database: owned messages in, owned events out. */
-#ifndef EVENKEEL_AGGREGATOR_EDGE_STORE_STORE_H
-#define EVENKEEL_AGGREGATOR_EDGE_STORE_STORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -101,5 +100,3 @@ void store_put(struct store *s, struct store_batch *batch);
 struct store_event *store_take(struct store *s, int64_t timeout_ns);
 void store_event_free(struct store_event *e); /* NULL is allowed */
 struct store_batch *store_batch_new(uint64_t save);
-
-#endif

@@ -15,8 +15,7 @@
  * A percentile is the geometric middle of its bucket: within 5 %. The CPU limit is at most 10 % above
  * the percentile that it stands for.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_ADVICE_ADVICE_H
-#define EVENKEEL_AGGREGATOR_POLICY_ADVICE_ADVICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -74,5 +73,3 @@ void advice_make(const struct demand_record *r, const struct advice_now *now,
 		 struct buf *why);
 /* The share of samples in which it ran with a demand above the limit. */
 double advice_share_above(const struct demand_weights *w, double limit_milli);
-
-#endif

@@ -27,8 +27,7 @@
  *              in the same run; a reserved pod without a node stops all candidates; only the wave
  *              uses up budgets
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_H
-#define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -312,5 +311,3 @@ void drain_state_write(const struct drain_state *s, int64_t now_ns, struct buf *
  */
 int drain_state_read(struct drain_state *s, const char *text, size_t len, int64_t ttl_ns,
 		     int64_t now_ns, struct error *reason);
-
-#endif

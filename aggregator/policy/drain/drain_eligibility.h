@@ -16,8 +16,7 @@
  *              - a node with an unreadable pod is UnexpectedError
  *              - a node with a silent agent, where others report, is NotMeasured
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_ELIGIBILITY_H
-#define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_ELIGIBILITY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -120,5 +119,3 @@ int drain_taint_time(const struct kube_node *node, const char *key, int64_t *out
 
 #define DRAIN_TAINT_DELETION  "ToBeDeletedByClusterAutoscaler"
 #define DRAIN_TAINT_CANDIDATE "DeletionCandidateOfClusterAutoscaler"
-
-#endif

@@ -8,8 +8,7 @@
  *     room of a group     size - in deletion - min
  *     room of the cluster max(0, sum over nodes - drain.clusterMin), of each resource, all or nothing
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_GROUPS_H
-#define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_GROUPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -85,5 +84,3 @@ void drain_groups_release(struct drain_groups *g, uint32_t group, const struct d
 
 /* Whether that many nodes are the whole group: its size, or all registered nodes. */
 bool drain_group_is_covered(const struct drain_group *g, int64_t nodes);
-
-#endif

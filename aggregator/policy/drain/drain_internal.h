@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One step of the planner, shared by its files. */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_INTERNAL_H
-#define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_INTERNAL_H
+#pragma once
 
 #include "aggregator/policy/drain/drain.h"
 #include "aggregator/policy/drain/drain_eligibility.h"
@@ -332,5 +331,3 @@ void drain_rank_use(const struct view_node *n, const struct kube_pod *const *mov
  */
 void drain_explain_idle(const struct drain_run *r, struct drain_case *c,
 			const struct drain_utilization *u);
-
-#endif

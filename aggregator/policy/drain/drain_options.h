@@ -6,8 +6,7 @@
  *   upstream   cluster-autoscaler's behaviour, including its quirks
  *   corrected  without its defects; missing or contradictory input refuses
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_OPTIONS_H
-#define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -135,5 +134,3 @@ static inline const char *drain_plural(int64_t count, const char *one, const cha
 {
 	return count == 1 ? one : more;
 }
-
-#endif

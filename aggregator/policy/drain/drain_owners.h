@@ -9,8 +9,7 @@
  * Missing replicas count, and pods that are not ready are free. An owner of unknown size wants its
  * present pods.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_OWNERS_H
-#define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_OWNERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ bool drain_owners_left(const struct drain_owners *o, const char *uid, int64_t *l
 /* Whether the owner has all of its replicas, so a pod that ends is replaced already. */
 bool drain_owners_is_whole(const struct drain_owners *o, const struct kube_pod *pod);
 void drain_owners_give(struct drain_owners *o, const struct kube_pod *const *pods, size_t count);
-
-#endif

@@ -12,8 +12,7 @@
  *              - of a status that is older than its spec, or that allows more than are healthy
  *                beyond the desired, the lesser amount counts
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_PDB_H
-#define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_PDB_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ void drain_pdb_tell(const struct drain_pdb_verdict *v, struct error *error);
 void drain_pdbs_take(struct drain_pdbs *p, const struct kube_pod *const *pods, size_t count);
 /* Undoes a take; corrected: only of taken pods. */
 void drain_pdbs_give(struct drain_pdbs *p, const struct kube_pod *const *pods, size_t count);
-
-#endif

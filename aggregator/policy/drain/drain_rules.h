@@ -23,8 +23,7 @@
  * SafeToEvict passes over the pod's budget, as upstream. The eviction API would refuse it, so the
  * wave calls drain_pdbs_ask() for every pod that moves.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_RULES_H
-#define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_RULES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -110,5 +109,3 @@ void drain_pods_fini(struct drain_pods *p);
 bool drain_is_daemon_pod(const struct kube_pod *pod);
 /* Whether deletionTimestamp + grace period (default 30 s) + 30 s has passed. */
 bool drain_is_long_terminating(const struct kube_pod *pod, int64_t now_ns);
-
-#endif

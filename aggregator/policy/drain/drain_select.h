@@ -11,8 +11,7 @@
  *              all or none for an atomic group. A failed node does not count. The order is the caller's
  *              (drain_order.c), empty nodes first, risky ones last.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_SELECT_H
-#define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_SELECT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,5 +83,3 @@ struct drain_budget {
 size_t drain_budget_crop(const struct drain_budget *b, enum drain_variant variant,
 			 const struct drain_groups *g, const struct drain_removable *nodes,
 			 const struct drain_choice *from, struct drain_choice *out);
-
-#endif

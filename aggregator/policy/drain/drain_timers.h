@@ -11,8 +11,7 @@
  *
  * A node that becomes ready or unready keeps its time under the other threshold.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_TIMERS_H
-#define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_TIMERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -103,5 +102,3 @@ void drain_unremovable_add(struct drain_unremovable *u, const char *node,
 /* A failed simulation before its recheck, or NULL. */
 const struct drain_failure *drain_unremovable_recent(const struct drain_unremovable *u,
 						     const char *node);
-
-#endif

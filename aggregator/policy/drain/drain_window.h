@@ -12,8 +12,7 @@
  *   upstream   a schedule without a duration is never active; percentages above 100 are taken as is
  *   corrected  both are unreadable
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_WINDOW_H
-#define EVENKEEL_AGGREGATOR_POLICY_DRAIN_DRAIN_WINDOW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -72,5 +71,3 @@ int drain_cron_parse(const char *text, struct drain_cron *out, struct error *err
  * the longest time between two hits.
  */
 bool drain_cron_hit(const struct drain_cron *c, int64_t now_sec, int64_t duration_sec);
-
-#endif

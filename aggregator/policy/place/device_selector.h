@@ -10,8 +10,7 @@
  *
  * White space may stand between the tokens; a number has at most 15 digits. Pure.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_PLACE_DEVICE_SELECTOR_H
-#define EVENKEEL_AGGREGATOR_POLICY_PLACE_DEVICE_SELECTOR_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ void device_selector_fini(struct device_selector *s);
 /* attributes: of the device; NULL: none. */
 enum device_match device_selector_match(const struct device_selector *s, const char *driver,
 					const cJSON *attributes);
-
-#endif

@@ -7,8 +7,7 @@
  * equivalence class. A filter that depends on both alone is evaluated once per pair. A field that
  * cannot be evaluated refuses the node with its reason.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_H
-#define EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -210,5 +209,3 @@ enum place_filter place_explain_admission(struct place *p, place_pod pod, place_
  */
 place_node place_choose(struct place *p, place_pod pod, enum place_order order, place_node hint,
 			const bool *allowed, struct place_counts *counts);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Devices of dynamic resource allocation in the placement core: slices, claims, allocations. */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_DEVICES_H
-#define EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_DEVICES_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -139,5 +138,3 @@ void place_allocate(struct place *p, struct place_slot *s, place_node n);
 /* Frees the devices of a pod that left its node. */
 void place_deallocate(struct place *p, struct place_slot *s);
 void place_allocate_undo(struct place *p, const struct place_log *e);
-
-#endif

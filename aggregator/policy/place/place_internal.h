@@ -21,8 +21,7 @@
  *   place_change.c   changes and their log
  *   place_load.c     building from a view; place_follow.c the next one
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_INTERNAL_H
-#define EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_INTERNAL_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdint.h>
@@ -718,5 +717,3 @@ uint32_t place_spread_least(const struct place_counter *k, const struct place_sp
 /* The pod that has the port. */
 const struct place_slot *place_check_ports(const struct place *p, const struct place_class *c,
 					   place_node n, const struct place_port **port);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays that grow and hashes in the order of insertion, for the files of the placement core. */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_LIST_H
-#define EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_LIST_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@
 /* The newest element of a hash that is not empty. */
 #define PLACE_NEWEST(head) ELMT_FROM_HH((head)->hh.tbl, (head)->hh.tbl->tail)
 void *place_grow(void *array, uint32_t count, uint32_t *room, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
  * Node selector terms as node affinity, volumes and storage classes write them: any of the terms,
  * all of a term. Pure.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_TERMS_H
-#define EVENKEEL_AGGREGATOR_POLICY_PLACE_PLACE_TERMS_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -56,5 +55,3 @@ bool place_terms_match(const struct place_terms *t, const struct labels *labels,
 void place_terms_add_zones(struct place_terms *t, const char *key, const char *values);
 bool place_requirement_match(const struct place_requirement *r, const struct labels *labels,
 			     const char *name);
-
-#endif

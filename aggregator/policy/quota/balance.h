@@ -3,8 +3,7 @@
  * The balance of each quota: what it borrows, what others use of its min, and the name of its
  * state. Pure.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_BALANCE_H
-#define EVENKEEL_AGGREGATOR_POLICY_QUOTA_BALANCE_H
+#pragma once
 
 #include "aggregator/policy/quota/quota_share.h"
 
@@ -68,5 +67,3 @@ enum quota_state quota_state_of(const struct quota *q, const struct quota_balanc
 /* The state with the numbers. */
 void quota_state_tell(const struct quota *q, const struct quota_balance *b, const char *resource,
 		      struct error *error);
-
-#endif

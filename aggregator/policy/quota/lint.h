@@ -3,8 +3,7 @@
  * Errors in the elastic quotas of a cluster, and settings that will surprise their authors, each
  * with the numbers. Pure.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_LINT_H
-#define EVENKEEL_AGGREGATOR_POLICY_QUOTA_LINT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -92,5 +91,3 @@ enum { QUOTA_FINDINGS_MAX = 10000 };
 void quota_lint(const struct view *v, const struct quota_book *b, const struct quota_options *o,
 		struct quota_findings *out);
 void quota_findings_fini(struct quota_findings *f);
-
-#endif

@@ -40,8 +40,7 @@
  *     pods, then pods with unknown use, then busy pods; then the youngest, the pod that frees the
  *     least in vain, the name. In the own namespace use does not matter.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_PREEMPT_H
-#define EVENKEEL_AGGREGATOR_POLICY_QUOTA_PREEMPT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -270,5 +269,3 @@ void preempt_for_extender(const struct preempt *x, struct place *p, struct quota
 			  const struct preempt_offer *offers, size_t offer_count,
 			  struct preempt_answer *out);
 void preempt_answer_fini(struct preempt_answer *a);
-
-#endif

@@ -12,8 +12,7 @@
  *   preempt_tell.c      the narration
  *   preempt.c           the plan; the extender's verb
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_PREEMPT_INTERNAL_H
-#define EVENKEEL_AGGREGATOR_POLICY_QUOTA_PREEMPT_INTERNAL_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -319,5 +318,3 @@ void preempt_candidate_fini(struct preempt_candidate *c);
 /* Fills the victim with its description, and takes it. */
 void preempt_victim_take(struct preempt_run *r, struct preempt_victim_candidate *p, bool violates,
 			 struct preempt_victim *out);
-
-#endif

@@ -27,8 +27,7 @@
  *   critical pods are refused        quota_options.critical_priority
  * The faults of its search for victims: preempt.h.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_H
-#define EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -249,5 +248,3 @@ struct quota_text {
  * ("1536Mi"), others as they are.
  */
 struct quota_text quota_amount_text(const char *resource, int64_t amount);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Annotations of an ElasticQuota beyond min and max. Pure. */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_ANNOTATIONS_H
-#define EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_ANNOTATIONS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,5 +31,3 @@ struct quota_annotation_notes {
 /* Annotations with errors count as absent. Returns how many these are; notes may be NULL. */
 unsigned int quota_annotations_read(const struct labels *annotations, struct quota_annotations *out,
 				    struct quota_annotation_notes *notes);
-
-#endif

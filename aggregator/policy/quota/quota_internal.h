@@ -8,8 +8,7 @@
  *   quota_share.c       borrowed, lent and fair amounts
  *   balance.c           the same as answers have them; lint.c the findings
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_INTERNAL_H
-#define EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_INTERNAL_H
+#pragma once
 
 #include "aggregator/policy/quota/quota.h"
 #include "shared/arith.h"
@@ -153,5 +152,3 @@ struct quota_slice {
  * largest remainder, of equal ones the first. Reorders the slices.
  */
 void quota_apportion(int64_t total, struct quota_slice *slices, size_t count);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Borrowing between quotas, and the fair share of each in unused guarantees. Pure. */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_SHARE_H
-#define EVENKEEL_AGGREGATOR_POLICY_QUOTA_QUOTA_SHARE_H
+#pragma once
 
 #include "aggregator/policy/quota/quota.h"
 
@@ -49,5 +48,3 @@ struct quota_share_sum {
  */
 void quota_share_read(const struct quota_book *b, const char *resource, struct quota_share *out,
 		      struct quota_share_sum *sum);
-
-#endif

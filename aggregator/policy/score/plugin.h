@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The interface between score.c and the plugins, and what plugins write their results with. */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_PLUGIN_H
-#define EVENKEEL_AGGREGATOR_POLICY_SCORE_PLUGIN_H
+#pragma once
 
 #include <assert.h>
 #include <inttypes.h>
@@ -208,5 +207,3 @@ SCORE_ARITHMETIC void score_column_by(score_plugin *judge, bool normalizes,
 	{                                                                                          \
 		score_column_by(judge, normalizes, b, values);                                     \
 	}
-
-#endif

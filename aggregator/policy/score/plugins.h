@@ -3,8 +3,7 @@
  * Tables of the score plugins and of their numeric arguments. Ids, functions, names, columns,
  * completions, help, defaults, bounds and parsing follow from them.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_PLUGINS_H
-#define EVENKEEL_AGGREGATOR_POLICY_SCORE_PLUGINS_H
+#pragma once
 
 /*
  * X(id, name, heading of its column, functions (plugin.h), how it normalises, measured use that it
@@ -45,5 +44,3 @@
 	  0.5, 0.5, true, 1, OUTSIDE)                                                              \
 	X(LOW_RISK_OVER_COMMITMENT, "riskLimitWeights.memory", risk_limit_weights[SCORE_MEMORY],   \
 	  REAL, 0.5, 0.5, true, 1, OUTSIDE)
-
-#endif

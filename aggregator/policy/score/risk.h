@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The risk of one resource of one node, as LoadVariationRiskBalancing and LowRiskOverCommitment see it. Pure. */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_RISK_H
-#define EVENKEEL_AGGREGATOR_POLICY_SCORE_RISK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -102,5 +101,3 @@ void low_risk_over_commitment_read(const struct score_args *args, struct score_n
  */
 double commitment_probability(enum score_variant variant, double mu, double sigma, double threshold,
 			      bool *fitted, struct beta *fit);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Score plugins: the score of a node for a pod, 0 to 100, with its terms. Pure and deterministic. */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_SCORE_H
-#define EVENKEEL_AGGREGATOR_POLICY_SCORE_SCORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -307,5 +306,3 @@ void score_fallback_text(const struct score_node *node, char text[SCORE_FALLBACK
 
 /* Weighted mean of plugin scores. Weights > 0. */
 double score_blend(const int64_t *scores, const double *weights, size_t count);
-
-#endif

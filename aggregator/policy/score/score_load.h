@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums over the pods of a node (model/pod_load.h) for plugins. Pure. */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_SCORE_LOAD_H
-#define EVENKEEL_AGGREGATOR_POLICY_SCORE_SCORE_LOAD_H
+#pragma once
 
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/score/score.h"
@@ -75,5 +74,3 @@ static inline struct score_limits score_limits_of_pod(const struct score_args *a
 		(double)score_unlimited(pod->unlimited, pod->unlimited_requests, each),
 	};
 }
-
-#endif

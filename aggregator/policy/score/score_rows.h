@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inputs of all nodes of a view, read once and stored side by side, for all queries of the view. */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_SCORE_SCORE_ROWS_H
-#define EVENKEEL_AGGREGATOR_POLICY_SCORE_SCORE_ROWS_H
+#pragma once
 
 #include "aggregator/policy/score/score.h"
 #include "aggregator/state/view_cache.h"
@@ -28,5 +27,3 @@ const struct score_rows *score_rows_of(const struct view *v);
 /* score_node_from_view() of the i-th node of that view, to the last bit. */
 void score_rows_read(const struct score_rows *rows, const struct view *v, size_t i, int64_t now_ns,
 		     const struct score_query *q, struct score_node *node);
-
-#endif

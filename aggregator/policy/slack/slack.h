@@ -14,8 +14,7 @@
  * A step verifies the placeholders, counts the targets, removes the surplus, places the missing ones and
  * reports every class.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_H
-#define EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -290,5 +289,3 @@ struct slack_record *slack_state_records(const struct slack_state *s, size_t *co
 void slack_state_restore(struct slack_state *s, const struct slack_record *records, size_t count);
 /* The arrivals counted so far, borrowed, to be saved and restored. */
 struct slack_arrivals *slack_state_arrivals(struct slack_state *s);
-
-#endif

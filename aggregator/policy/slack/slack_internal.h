@@ -10,8 +10,7 @@
  *   slack_tell.c     the narration                      slack_after.c    units after a drain
  *   slack_balloon.c  placeholders that are real pods, and the objects that make them
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_INTERNAL_H
-#define EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_INTERNAL_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -311,5 +310,3 @@ struct slack_move *slack_add_move(struct slack_run *r, enum slack_cause cause, c
 				  const char *from, const char *to);
 /* "500m and 64 MiB" */
 void slack_write_amount(struct buf *out, const struct slack_amount *a);
-
-#endif

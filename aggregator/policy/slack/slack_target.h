@@ -5,8 +5,7 @@
  * minimum: rounding is up, except for the size of a unit, so that the configured number of units
  * fits on a node.
  */
-#ifndef EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_TARGET_H
-#define EVENKEEL_AGGREGATOR_POLICY_SLACK_SLACK_TARGET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -103,5 +102,3 @@ void slack_target_fini(struct slack_target *t);
  */
 int64_t slack_slots(const struct slack_amount *free, size_t count,
 		    const struct slack_amount *shape);
-
-#endif
