@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/arith.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 
@@ -31,14 +32,10 @@ static double cpu_milli(const struct entry *e)
 
 static int compare_entries(const struct entry *a, const struct entry *b)
 {
-	double cpu_a = cpu_milli(a), cpu_b = cpu_milli(b);
-	int names;
-
-	if (cpu_a != cpu_b)
-		return cpu_a > cpu_b ? -1 : 1;
-	names = strcmp(a->entity->name, b->entity->name);
-	/* Of two cgroups with one path. */
-	return names ? names : (a->ref > b->ref) - (a->ref < b->ref);
+	/* The last of two cgroups with one path. */
+	return COMPARE(cpu_milli(b), cpu_milli(a))
+		?: strcmp(a->entity->name, b->entity->name)
+		?: COMPARE(a->ref, b->ref);
 }
 
 static int compare_items(const void *left, const void *right)
@@ -47,9 +44,8 @@ static int compare_items(const void *left, const void *right)
 
 	if (a->leader != b->leader)
 		return compare_entries(a->leader, b->leader);
-	if ((a->entry == a->leader) != (b->entry == b->leader))
-		return a->entry == a->leader ? -1 : 1;
-	return compare_entries(a->entry, b->entry);
+	return COMPARE(b->entry == b->leader, a->entry == a->leader)
+		       ?: compare_entries(a->entry, b->entry);
 }
 
 struct once_item *once_items(const struct interval *i, size_t *count)

@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/arith.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
 
@@ -285,9 +286,7 @@ static int compare_slots(const void *a, const void *b)
 {
 	const struct id_slot *x = a, *y = b;
 
-	if (x->id != y->id)
-		return x->id < y->id ? -1 : 1;
-	return x->index - y->index;
+	return COMPARE(x->id, y->id) ?: x->index - y->index;
 }
 
 static void replace_table(struct topology *t, struct cgroup *cgroups, size_t count)

@@ -14,6 +14,7 @@
  * Titles and numbers are never shortened. A name loses its middle; if the names of a column differ
  * only at one end (nodes of one domain, units of one slice), it loses the other.
  */
+#include "shared/arith.h"
 #include "shared/table.h"
 
 #include <assert.h>
@@ -383,9 +384,7 @@ static int compare_prints(const void *left, const void *right)
 {
 	const struct print *a = left, *b = right;
 
-	if (a->shown != b->shown)
-		return a->shown < b->shown ? -1 : 1;
-	return a->whole < b->whole ? -1 : a->whole > b->whole;
+	return COMPARE(a->shown, b->shown) ?: COMPARE(a->whole, b->whole);
 }
 
 /* Whether different names of the column stay different. */

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "aggregator/api/route.h"
+#include "shared/arith.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
 
@@ -141,11 +142,9 @@ static const char *item_node(const struct list_item *item)
 static int compare_names(const struct list_item *a, const char *namespace, const char *name,
 			 const char *node)
 {
-	int order = strcmp(item_namespace(a), namespace);
-
-	if (order == 0)
-		order = strcmp(item_name(a), name);
-	return order ? order : strcmp(item_node(a), node);
+	return strcmp(item_namespace(a), namespace)
+		?: strcmp(item_name(a), name)
+		?: strcmp(item_node(a), node);
 }
 
 /* Unknown sorts below any use. */

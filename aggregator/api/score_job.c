@@ -17,6 +17,7 @@
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/expected_use.h"
 #include "aggregator/policy/score/score_rows.h"
+#include "shared/arith.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 
@@ -37,9 +38,7 @@ static int compare_charges(const void *a, const void *b)
 {
 	const struct charge *x = a, *y = b;
 
-	if (x->node != y->node)
-		return x->node < y->node ? -1 : 1;
-	return x->at < y->at ? -1 : x->at > y->at;
+	return COMPARE(x->node, y->node) ?: COMPARE(x->at, y->at);
 }
 
 static size_t find_charges(const struct view *v, const struct reservations_copy *copy,

@@ -14,6 +14,7 @@
 #include "aggregator/cli/lines.h"
 #include "aggregator/cli/usage.h"
 #include "aggregator/policy/score/plugins.h"
+#include "shared/arith.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 #include "shared/units.h"
@@ -333,13 +334,10 @@ static int compare_scores(const void *a, const void *b)
 	double x = document_number(*(cJSON *const *)a, "score"),
 	       y = document_number(*(cJSON *const *)b, "score");
 
-	if (p != q)
-		return p ? 1 : -1;
-	if (isnan(x) != isnan(y))
-		return isnan(x) ? 1 : -1;
-	if (x != y && !isnan(x))
-		return x > y ? -1 : 1;
-	return compare_names(a, b);
+	return COMPARE(p, q)
+		?: COMPARE(!!isnan(x), !!isnan(y))
+		?: COMPARE(y, x)
+		?: compare_names(a, b);
 }
 
 /* In the order of the options; the caller frees it. */

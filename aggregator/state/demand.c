@@ -19,6 +19,7 @@
 #include "aggregator/state/usage_check.h"
 #include "aggregator/state/usage_node.h"
 #include "aggregator/state/view.h"
+#include "shared/arith.h"
 #include "shared/array.h"
 #include "shared/demand.h"
 #include "shared/hash.h"
@@ -405,9 +406,7 @@ void demand_apply(struct demand *d, struct usage_node *n, const struct interval 
 
 static int compare_records(const struct demand_record *a, const struct demand_record *b)
 {
-	int order = strcmp(a->key, b->key);
-
-	return order ? order : strcmp(a->container, b->container);
+	return strcmp(a->key, b->key) ?: strcmp(a->container, b->container);
 }
 
 static int compare_entries(const void *a, const void *b)

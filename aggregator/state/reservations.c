@@ -31,6 +31,7 @@
 #include <string.h>
 
 #include "aggregator/state/reservations_internal.h"
+#include "shared/arith.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 #include "shared/refs.h"
@@ -151,9 +152,8 @@ static int compare_names(const void *a, const void *b)
 {
 	const struct reservation *left = *(const struct reservation *const *)a;
 	const struct reservation *right = *(const struct reservation *const *)b;
-	int order = strcmp(left->namespace, right->namespace);
 
-	return order ? order : strcmp(left->name, right->name);
+	return strcmp(left->namespace, right->namespace) ?: strcmp(left->name, right->name);
 }
 
 const struct reservation *reservations_copy_find(const struct reservations_copy *c,

@@ -9,6 +9,7 @@
 
 #include "aggregator/state/stats_json.h"
 #include "aggregator/state/stats_json_parts.h"
+#include "shared/arith.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 
@@ -194,13 +195,10 @@ static int compare_nodes(const void *a, const void *b)
 static int compare_pods(const void *a, const void *b)
 {
 	const struct kept_pod *x = a, *y = b;
-	int order = strcmp(x->node, y->node);
 
-	if (!order)
-		order = strcmp(x->pod.name, y->pod.name);
-	if (order)
-		return order;
-	return x->order < y->order ? -1 : x->order > y->order;
+	return strcmp(x->node, y->node)
+		?: strcmp(x->pod.name, y->pod.name)
+		?: COMPARE(x->order, y->order);
 }
 
 /* Pods of a node are where the node is; every pod has its node. */

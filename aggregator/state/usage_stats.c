@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/arith.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 
@@ -59,9 +60,7 @@ static int compare_container(const void *a, const void *b)
 	const struct usage_ref *ra = *(struct usage_ref *const *)a;
 	const struct usage_ref *rb = *(struct usage_ref *const *)b;
 
-	if (ra->place != rb->place)
-		return ra->place < rb->place ? -1 : 1;
-	return compare_name(ra, rb);
+	return COMPARE(ra->place, rb->place) ?: compare_name(ra, rb);
 }
 
 /* Agents list what they found, often in order. */

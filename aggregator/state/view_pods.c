@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "aggregator/state/view_parts.h"
+#include "shared/arith.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 
@@ -30,9 +31,8 @@ static int compare_uid(const void *a, const void *b)
 {
 	const struct pod_stats *x = ((const struct by_uid *)a)->use;
 	const struct pod_stats *y = ((const struct by_uid *)b)->use;
-	int order = strcmp(x->uid, y->uid);
 
-	return order ? order : (x > y) - (x < y);
+	return strcmp(x->uid, y->uid) ?: COMPARE(x, y);
 }
 
 static size_t index_measured(const struct node_stats *stats, struct by_uid *index)

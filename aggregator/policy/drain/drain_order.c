@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/arith.h"
 #include "shared/mem.h"
 
 /* 0: empty, 1: only pods that end by themselves, 2: pods move. */
@@ -34,19 +35,15 @@ static int compare_ranks(const void *left, const void *right, void *ranking)
 	bool corrected = r->variant == DRAIN_CORRECTED;
 	int order = class_of(a) - class_of(b);
 
-	if (!order && corrected)
-		order = a->bursting - b->bursting;
-	if (!order)
-		order = b->before - a->before;
-	if (!order && corrected)
-		order = (a->movable > b->movable) - (a->movable < b->movable);
-	if (!order && corrected)
-		order = compare_costs(a->cpu_milli, b->cpu_milli);
-	if (!order && corrected)
-		order = compare_costs(a->working_set_bytes, b->working_set_bytes);
-	if (!order && corrected && a->node)
-		order = strcmp(a->node, b->node);
-	return order ? order : (*i > *j) - (*i < *j);
+	if (!corrected)
+		return order ?: b->before - a->before ?: COMPARE(*i, *j);
+	return order ?: a->bursting - b->bursting
+		?: b->before - a->before
+		?: COMPARE(a->movable, b->movable)
+		?: compare_costs(a->cpu_milli, b->cpu_milli)
+		?: compare_costs(a->working_set_bytes, b->working_set_bytes)
+		?: (a->node ? strcmp(a->node, b->node) : 0)
+		?: COMPARE(*i, *j);
 }
 
 void drain_order(enum drain_variant variant, const struct drain_rank *ranks, size_t count,

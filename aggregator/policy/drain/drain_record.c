@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/arith.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 
@@ -103,13 +104,11 @@ static void count_for_owner(const struct kube_pod *pod, struct cost **owners)
 static int compare_costs(const void *left, const void *right)
 {
 	const struct drain_cost *a = left, *b = right;
-	int order = strcmp(a->namespace, b->namespace);
 
-	if (!a->budget != !b->budget)
-		return a->budget ? -1 : 1;
-	if (!order)
-		order = strcmp(a->kind, b->kind);
-	return order ? order : strcmp(a->name, b->name);
+	return COMPARE(!a->budget, !b->budget)
+		?: strcmp(a->namespace, b->namespace)
+		?: strcmp(a->kind, b->kind)
+		?: strcmp(a->name, b->name);
 }
 
 /*

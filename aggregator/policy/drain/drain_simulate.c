@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/arith.h"
 #include "shared/mem.h"
 
 struct ranked {
@@ -16,9 +17,7 @@ static int compare_ranked(const void *left, const void *right)
 {
 	const struct ranked *a = left, *b = right;
 
-	if (a->priority != b->priority)
-		return a->priority > b->priority ? -1 : 1;
-	return a->number < b->number ? -1 : a->number > b->number;
+	return COMPARE(b->priority, a->priority) ?: COMPARE(a->number, b->number);
 }
 
 struct pass {

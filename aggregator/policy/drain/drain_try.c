@@ -10,6 +10,7 @@
 
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/drain/drain_internal.h"
+#include "shared/arith.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 
@@ -42,15 +43,10 @@ static int compare_leavers(const void *left, const void *right, void *run)
 	const struct kube_pod *y = place_pod_record(r->place, b->pod);
 	int order = is_placeholder(r, a->pod) - is_placeholder(r, b->pod);
 
-	for (int i = 0; r->corrected && !order && i < 2; i++) {
-		int64_t more = kube_pod_requests(y)->of[sizes[i]];
-		int64_t less = kube_pod_requests(x)->of[sizes[i]];
-
-		order = (more > less) - (more < less);
-	}
-	if (!order)
-		order = object_compare(&x->object, &y->object);
-	return order ? order : (a->pod > b->pod) - (a->pod < b->pod);
+	for (int i = 0; r->corrected && !order && i < 2; i++)
+		order = COMPARE(kube_pod_requests(y)->of[sizes[i]],
+				kube_pod_requests(x)->of[sizes[i]]);
+	return order ?: object_compare(&x->object, &y->object) ?: COMPARE(a->pod, b->pod);
 }
 
 static struct drain_item item_of(const struct drain_run *r, const struct drain_case *c,

@@ -14,6 +14,7 @@
 
 #include "aggregator/model/object_json.h"
 #include "aggregator/policy/place/place_internal.h"
+#include "shared/arith.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 #include "shared/quantity.h"
@@ -160,9 +161,7 @@ static int compare_volumes(const void *a, const void *b)
 	const struct place_volume *x = *(struct place_volume *const *)a;
 	const struct place_volume *y = *(struct place_volume *const *)b;
 
-	if (x->size != y->size)
-		return x->size < y->size ? -1 : 1;
-	return strcmp(x->name, y->name);
+	return COMPARE(x->size, y->size) ?: strcmp(x->name, y->name);
 }
 
 static void stock_volume(struct place *p, const char *class, struct place_volume *v)
@@ -452,9 +451,7 @@ static int compare_claims(const void *a, const void *b)
 	const struct place_claim *x = *(struct place_claim *const *)a;
 	const struct place_claim *y = *(struct place_claim *const *)b;
 
-	if (x->size != y->size)
-		return x->size < y->size ? -1 : 1;
-	return strcmp(x->key, y->key);
+	return COMPARE(x->size, y->size) ?: strcmp(x->key, y->key);
 }
 
 void place_claims_sort(struct place_class *c)
