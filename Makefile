@@ -122,6 +122,9 @@ PAGE    := $(shell find aggregator/page -type f)
 BPF_C   := $(wildcard bpf/*.bpf.c)
 BPF_O   := $(patsubst bpf/%.bpf.c,$(B)/bpf/%.bpf.o,$(BPF_C))
 SKEL    := $(patsubst bpf/%.bpf.c,$(GEN)/bpf/%.skel.h,$(BPF_C))
+# Scripts for shells, as texts that C includes.
+SCRIPT  := $(wildcard shared/complete.*) aggregator/cli/drain.sh
+SCRIPT_H := $(patsubst %,$(GEN)/%.h,$(SCRIPT))
 
 obj = $(patsubst %.c,$(O)/%.o,$(patsubst $(GEN)/%.c,$(O)/gen/%.o,$(1)))
 
@@ -218,6 +221,11 @@ $(O)/gen/%.o: $(GEN)/%.c
 
 # The sampler embeds the BPF objects through their skeletons.
 $(O)/agent/sampler_bpf_walk.o: | $(SKEL)
+
+$(O)/shared/cli_spec.o $(O)/aggregator/cli/drain_commands.o: | $(SCRIPT_H)
+$(SCRIPT_H): $(GEN)/%.h: %
+	@mkdir -p $(@D)
+	$(call say,TEXT,$<)sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< >$@
 
 # The library reads bodies in tests only, beside shared/message.c.
 $(O)/tests/unit/api_shared_body.o $(O)/tests/unit/shared_enrolment.o $(O)/tests/fuzz/body.o: | $(PROTO_C)
@@ -510,7 +518,7 @@ TIDY_DEPTH = $(if $(CI_ALL),,-Xclang -analyzer-config -Xclang max-nodes=30000)
 
 lint: deps-lint
 	+@$(MAKE) --no-print-directory $(PARALLEL) lint-built
-lint-built: $(PROTO_C) $(SKEL)
+lint-built: $(PROTO_C) $(SKEL) $(SCRIPT_H)
 	tests/lint/layers
 	tests/lint/banned
 	tests/lint/unreached

@@ -14,70 +14,15 @@
 
 const char *const cli_spec_shells[] = {"bash", "zsh", "fish", NULL};
 
-static const char bash[] = "# bash completion of PROGRAM\n"
-			   "_FUNCTION()\n"
-			   "{\n"
-			   "\tlocal line directive=4 word=${COMP_WORDS[COMP_CWORD]}\n"
-			   "\tCOMPREPLY=()\n"
-			   "\twhile IFS= read -r line; do\n"
-			   "\t\tcase $line in\n"
-			   "\t\t:*) directive=${line#:} ;;\n"
-			   "\t\t*) COMPREPLY+=(\"${line%%$'\\t'*}\") ;;\n"
-			   "\t\tesac\n"
-			   "\tdone < <(\"${COMP_WORDS[0]/#\\~/$HOME}\" __complete "
-			   "\"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null)\n"
-			   "\t[ \"$word\" != = ] || word=\n"
-			   "\tcase $directive in\n"
-			   "\t0) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < "
-			   "<(compgen -f -- \"$word\") ;;\n"
-			   "\t16) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < "
-			   "<(compgen -d -- \"$word\") ;;\n"
-			   "\tesac\n"
-			   "}\n"
-			   "complete -F _FUNCTION PROGRAM\n";
-
+static const char bash[] =
+#include "shared/complete.bash.h"
+	;
 static const char zsh[] =
-	"#compdef PROGRAM\n"
-	"_FUNCTION() {\n"
-	"\tlocal line directive=4\n"
-	"\tlocal -a candidates\n"
-	"\twhile IFS= read -r line; do\n"
-	"\t\tcase $line in\n"
-	"\t\t:*) directive=${line#:} ;;\n"
-	"\t\t*$'\\t'*) candidates+=(\"${${line%%$'\\t'*}//:/\\\\:}:${line#*$'\\t'}\") ;;\n"
-	"\t\t*) candidates+=(\"${line//:/\\\\:}\") ;;\n"
-	"\t\tesac\n"
-	"\tdone < <(${~words[1]} __complete \"${(@)words[2,CURRENT]}\" 2>/dev/null)\n"
-	"\t(( $#candidates )) && _describe PROGRAM candidates\n"
-	"\t[[ $PREFIX == --*=* ]] && compset -P '*='\n"
-	"\tcase $directive in\n"
-	"\t0) _files ;;\n"
-	"\t16) _files -/ ;;\n"
-	"\tesac\n"
-	"}\n"
-	"if [[ ${funcstack[1]} == _FUNCTION ]]; then _FUNCTION \"$@\"; else compdef _FUNCTION "
-	"PROGRAM; fi\n";
-
+#include "shared/complete.zsh.h"
+	;
 static const char fish[] =
-	"# fish completion of PROGRAM\n"
-	"function __FUNCTION_complete\n"
-	"\tset -l words (commandline -opc)\n"
-	"\tset -l word (commandline -ct)\n"
-	"\tset -l program $words[1]\n"
-	"\tset -e words[1]\n"
-	"\tfor line in ($program __complete $words \"$word\" 2>/dev/null)\n"
-	"\t\tswitch $line\n"
-	"\t\t\tcase :0\n"
-	"\t\t\t\t__fish_complete_path (string replace -r -- '^--[^=]*=' '' $word)\n"
-	"\t\t\tcase :16\n"
-	"\t\t\t\t__fish_complete_directories (string replace -r -- '^--[^=]*=' '' $word)\n"
-	"\t\t\tcase ':*'\n"
-	"\t\t\tcase '*'\n"
-	"\t\t\t\techo $line\n"
-	"\t\tend\n"
-	"\tend\n"
-	"end\n"
-	"complete -c PROGRAM -f -a '(__FUNCTION_complete)'\n";
+#include "shared/complete.fish.h"
+	;
 
 void cli_spec_script(const char *program, int shell, struct buf *out)
 {

@@ -188,57 +188,10 @@ static const cJSON *skip_left_out(const struct cli *cli, const cJSON *doc, const
 	return node;
 }
 
-/* Between them stands the API of evictions. */
 static const char functions[] =
-	"# evict POD NAMESPACE UID: tries until the API accepts the eviction or the pod is gone\n"
-	"# remember POD NAMESPACE WORKLOAD: notes how many pods of the pod's workload are ready\n"
-	"# settle: waits until evicted pods are gone and remembered workloads as ready as before\n"
-	"# Each wait ends with an error after 10 minutes; sh -e stops there.\n"
-	"gone= ready=\n"
-	"try() {\n"
-	"  failure=$1 tries=300; shift\n"
-	"  until \"$@\"; do\n"
-	"    tries=$((tries - 1))\n"
-	"    [ $tries -gt 0 ] || { echo \"$failure after 10 minutes\" >&2; return 1; }\n"
-	"    sleep 2\n"
-	"  done\n"
-	"}\n"
-	"is_gone() {\n"
-	"  uid=$(kubectl get pod \"$1\" -n \"$2\" --ignore-not-found -o "
-	"'jsonpath={.metadata.uid}') &&\n"
-	"    [ \"$uid\" != \"$3\" ]\n"
-	"}\n"
-	"is_evicted() {\n"
-	"  is_gone \"$@\" ||\n"
-	"    printf '{\"apiVersion\":\"";
-static const char functions_end[] =
-	"\",\"kind\":\"Eviction\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\"},"
-	"\"deleteOptions\":{\"preconditions\":{\"uid\":\"%s\"}}}' \"$@\" |\n"
-	"    kubectl create --raw \"/api/v1/namespaces/$2/pods/$1/eviction\" -f - >/dev/null\n"
-	"}\n"
-	"evict() {\n"
-	"  try \"pod $2/$1 is not evicted\" is_evicted \"$@\" || return 1\n"
-	"  echo \"pod $2/$1 is evicted\"\n"
-	"  gone=\"$gone try 'pod $2/$1 is not gone' is_gone $1 $2 $3 &&\"\n"
-	"}\n"
-	"count() { kubectl get \"$2\" -n \"$1\" -o 'jsonpath={.spec.replicas} "
-	"{.status.readyReplicas}'; }\n"
-	"is_counted() { now=$(count \"$1\" \"$2\"); }\n"
-	"is_ready() {\n"
-	"  before=$3; set -- $(count \"$@\")\n"
-	"  [ \"${2:-0}\" -ge \"$before\" ] || [ \"${2:-0}\" -ge \"${1:-1}\" ]\n"
-	"}\n"
-	"remember() {\n"
-	"  try \"$3 of pod $2/$1 is not read\" is_counted \"$2\" \"$3\" || return 1\n"
-	"  now=${now#* }\n"
-	"  ready=\"$ready try 'pod $2/$1 is not replaced in $3' is_ready $2 $3 ${now:-0} &&\"\n"
-	"}\n"
-	"settle() {\n"
-	"  eval \"$gone true\" || return 1\n"
-	"  sleep 5 # until controllers have counted\n"
-	"  eval \"$ready true\" || return 1\n"
-	"  gone= ready=\n"
-	"}\n";
+#include "aggregator/cli/drain.sh.h"
+	;
+#define EVICTION_API "EVICTION_API" /* stands for it there */
 
 void drain_print_commands(struct cli *cli, const cJSON *doc)
 {
@@ -253,11 +206,14 @@ void drain_print_commands(struct cli *cli, const cJSON *doc)
 		add_drain(&s, node, next && !any_order);
 	}
 	if (s.waits) {
-		const char *api = document_text_or(doc, "wave.evictions", "");
+		const char *at = strstr(functions, EVICTION_API);
 
 		/* Kubernetes below 1.22 knows no other than v1beta1. */
-		buf_printf(&cli->out, "%s%s%s", functions,
-			   strcmp(api, "policy/v1beta1") == 0 ? api : "policy/v1", functions_end);
+		buf_add(&cli->out, functions, (size_t)(at - functions));
+		buf_add_str(&cli->out, document_is(doc, "wave.evictions", "policy/v1beta1")
+					       ? "policy/v1beta1"
+					       : "policy/v1");
+		buf_add_str(&cli->out, at + strlen(EVICTION_API));
 	}
 	if (s.cordon.len)
 		buf_printf(&cli->out, "kubectl cordon%s\n%s", s.cordon.data, s.drain.data);
