@@ -9,10 +9,12 @@
 #include "aggregator/engine_recorder.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utlist.h>
@@ -46,6 +48,7 @@ struct step {
 struct recorder {
 	/* fixed after start */
 	struct recorder_config config;
+	int dir; /* a descriptor that is locked */
 	int64_t segment_ns;
 	pthread_t thread;
 
@@ -440,13 +443,29 @@ static void *work(void *arg)
 	return NULL;
 }
 
+/* The directory, locked for this process. */
+static int lock_directory(const char *path, int *fd, struct error *error)
+{
+	if ((mkdir(path, 0700) && errno != EEXIST) || access(path, W_OK | X_OK))
+		return error_fail(error, -errno, "--record %s: %s", path, strerror(errno));
+	*fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*fd < 0)
+		return error_fail(error, -errno, "--record %s: %s", path, strerror(errno));
+	if (flock(*fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	close(*fd);
+	return error_fail(error, -EBUSY, "--record %s: another aggregator records there", path);
+}
+
 int recorder_open(struct recorder **out, const struct recorder_config *config, struct error *error)
 {
-	struct recorder *r = mem_zalloc(1, sizeof(*r));
-	int rc = mkdir(config->dir, 0700) && errno != EEXIST ? -errno : 0;
+	struct recorder *r;
+	int dir = -1, rc = lock_directory(config->dir, &dir, error);
 
-	if (!rc && access(config->dir, W_OK | X_OK))
-		rc = -errno;
+	if (rc)
+		return rc;
+	r = mem_zalloc(1, sizeof(*r));
+	r->dir = dir;
 	r->config = *config;
 	r->segment_ns = config->keep_ns / 24;
 	if (r->segment_ns < SEGMENT_LEAST_NS)
@@ -455,12 +474,11 @@ int recorder_open(struct recorder **out, const struct recorder_config *config, s
 		r->segment_ns = SEGMENT_MOST_NS;
 	pthread_mutex_init(&r->lock, NULL);
 	thread_cond_init(&r->work);
-	if (!rc)
-		rc = thread_start(&r->thread, 0, work, r);
+	rc = thread_start(&r->thread, 0, work, r);
 	if (rc) {
-		error_set(error, "--record %s: %s", config->dir, strerror(-rc));
+		close(dir);
 		free(r);
-		return rc;
+		return error_fail(error, rc, "--record %s: %s", config->dir, strerror(-rc));
 	}
 	counter_set(&config->counters->enabled, 1);
 	*out = r;
@@ -484,5 +502,6 @@ void recorder_close(struct recorder *r)
 	buf_fini(&r->state);
 	pthread_cond_destroy(&r->work);
 	pthread_mutex_destroy(&r->lock);
+	close(r->dir);
 	free(r);
 }

@@ -52,23 +52,30 @@ static int show_extent(struct cli *cli)
 		jsonw_begin(&w, &cli->out);
 		jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
 		jsonw_key_string(&w, "kind", "Record");
-		jsonw_key_time_exact(&w, "from", x.from_ns);
-		jsonw_key_time_exact(&w, "to", x.to_ns);
+		if (x.views) {
+			jsonw_key_time_exact(&w, "from", x.from_ns);
+			jsonw_key_time_exact(&w, "to", x.to_ns);
+		}
 		jsonw_key_uint(&w, "views", x.views);
 		jsonw_key_uint(&w, "intervals", x.intervals);
 		jsonw_key_uint(&w, "segments", x.segments);
 		jsonw_key_uint(&w, "gaps", x.gaps);
+		jsonw_key_uint(&w, "damaged", x.damaged);
 		jsonw_key_uint(&w, "bytes", x.bytes);
 		jsonw_object_close(&w);
 		buf_add_char(&cli->out, '\n');
-		return CLI_OK;
+	} else {
+		if (x.views)
+			lines_print(cli, "Recorded from %s to %s, %s:", from, to, size);
+		else
+			lines_print(cli, "No view is recorded, %s:", size);
+		lines_print(cli,
+			    "%" PRIu64 " views, %" PRIu64 " intervals of agents; segments: %" PRIu64
+			    ", gaps: %" PRIu64 ", damaged: %" PRIu64 ".",
+			    x.views, x.intervals, x.segments, x.gaps, x.damaged);
 	}
-	lines_print(cli, "Recorded from %s to %s, %s:", from, to, size);
-	lines_print(cli,
-		    "%" PRIu64 " views, %" PRIu64 " intervals of agents, in %" PRIu64
-		    " segments with %" PRIu64 " gaps.",
-		    x.views, x.intervals, x.segments, x.gaps);
-	return CLI_OK;
+	cli->reason = x.damage;
+	return x.damaged ? CLI_ERROR : CLI_OK;
 }
 
 /* --- moments ---------------------------------------------------------------------------------- */
@@ -208,6 +215,7 @@ static int show(struct cli *cli, struct replay *r, const struct schedule *s)
 
 static int run(struct cli *cli)
 {
+	bool policies = cli->options->policies.count, command = cli->operand_count > 1;
 	struct schedule s = {0};
 	struct replay *r = NULL;
 	int code;
@@ -215,18 +223,20 @@ static int run(struct cli *cli)
 	if (!cli->operand_count)
 		return error_fail(&cli->reason, CLI_USAGE, "name the directory of a record");
 	code = read_schedule(cli, &s);
-	if (!code && !s.count && cli->operand_count == 1)
+	if (!code && !s.count && !command && !policies)
 		code = show_extent(cli);
 	else if (!code && !s.count)
 		code = error_fail(&cli->reason, CLI_USAGE,
 				  "name a moment by --at, or several by --from and --to");
-	else if (!code && (cli->operand_count == 1) == (cli->options->policies.count == 0))
+	else if (!code && command == policies)
 		code = error_fail(&cli->reason, CLI_USAGE,
-				  "name a command to run, behind --, or policies by --policy");
+				  command ? "a command and --policy do not go together"
+					  : "name a command to run, behind --, or policies by "
+					    "--policy");
 	else if (!code && replay_open(&r, cli->operands[0], &cli->reason))
 		code = CLI_ERROR;
 	else if (!code)
-		code = cli->options->policies.count ? compare(cli, r, &s) : show(cli, r, &s);
+		code = policies ? compare(cli, r, &s) : show(cli, r, &s);
 	replay_close(r);
 	free(s.at_ns);
 	return code;

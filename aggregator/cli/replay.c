@@ -29,6 +29,7 @@
 
 enum { PAST = 64 };
 
+#define HOLE_NS	    (60 * NS_PER_SEC) /* the least length of a segment */
 #define VIEW_GAP_NS (15 * NS_PER_SEC) /* an aggregator without changes publishes every 5 to 15 s */
 
 /* --- entries ---------------------------------------------------------------------------------- */
@@ -37,6 +38,9 @@ struct reader {
 	struct record_segments segments;
 	size_t opened; /* segments */
 	gzFile file; /* the last of them; NULL: none is open */
+	bool cut; /* the segment before it does not reach its end */
+	struct error damage; /* of the last damaged segment, "" else */
+	size_t damaged; /* segments */
 	/* the entry at hand */
 	enum record_type type;
 	struct buf data; /* owned */
@@ -62,22 +66,59 @@ static void reader_close(struct reader *r)
 	buf_fini(&r->data);
 }
 
-/* False at the end of the segment, which may be cut anywhere. */
+static const char *segment_path(const struct reader *r)
+{
+	return r->segments.paths[r->opened - 1];
+}
+
+/* Of the open segment: the rest of it is passed over. */
+static void note_damage(struct reader *r, const char *why)
+{
+	error_set(&r->damage, "%s is damaged before byte %lld of its content: %s", segment_path(r),
+		  (long long)gztell(r->file), why);
+	r->damaged++;
+	r->cut = true;
+	gzclose(r->file);
+	r->file = NULL;
+}
+
+/* False at the end of the segment, which a kill may have cut anywhere, or where it is damaged. */
+static bool read_bytes(struct reader *r, void *to, uint32_t len, bool may_end)
+{
+	int got = gzread(r->file, to, len), rc;
+	const char *why;
+
+	if (got == (int)len)
+		return true;
+	why = gzerror(r->file, &rc);
+	if (rc != Z_OK && rc != Z_BUF_ERROR) {
+		note_damage(r, why);
+		return false;
+	}
+	r->cut = !may_end || got || rc;
+	gzclose(r->file);
+	r->file = NULL;
+	return false;
+}
+
+/* False at the end of the segment, which is closed then. */
 static bool read_entry(struct reader *r)
 {
 	uint8_t head[RECORD_HEAD];
 	struct bytes b = {.in = head + 1, .left = RECORD_HEAD - 1};
 	uint32_t len = 0;
 
-	if (gzread(r->file, head, RECORD_HEAD) != RECORD_HEAD)
+	if (!read_bytes(r, head, RECORD_HEAD, true))
 		return false;
 	bytes_u32(&b, &len);
-	if (len > RECORD_ENTRY_MOST)
+	if (head[0] < RECORD_BEGIN || head[0] > RECORD_STANDS || len > RECORD_ENTRY_MOST) {
+		note_damage(r, "this is no entry");
 		return false;
+	}
 	r->type = (enum record_type)head[0];
 	buf_clear(&r->data);
 	buf_reserve(&r->data, len);
-	if (gzread(r->file, r->data.data, len) != (int)len)
+	if (!read_bytes(r, r->data.data, len, false))
 		return false;
 	r->data.data[len] = '\0';
 	r->data.len = len;
@@ -90,9 +131,6 @@ static int next_entry(struct reader *r, struct error *error)
 	while (!r->file || !read_entry(r)) {
 		const char *path;
 
-		if (r->file)
-			gzclose(r->file);
-		r->file = NULL;
 		if (r->opened == r->segments.count)
 			return 0;
 		path = r->segments.paths[r->opened++];
@@ -110,13 +148,17 @@ static int64_t number(const struct reader *r, size_t len)
 	return (int64_t)bytes_number(&b, 0, len);
 }
 
-/* -EINVAL with the reason: another version. */
-static int read_begin(const struct reader *r, bool *goes_on, struct error *error)
+/*
+ * *goes_on: what the segments before told still holds. Segments of less than HOLE_NS do not exist, so
+ * a longer time since the last view is one that is missing. -EPROTO with the reason: another version.
+ */
+static int read_begin(const struct reader *r, int64_t last_ns, bool *goes_on, struct error *error)
 {
 	if (r->data.len != 2 || r->data.data[0] != RECORD_VERSION)
-		return error_fail(error, -EINVAL, "%s: a record of another version",
-				  r->segments.paths[r->opened - 1]);
-	*goes_on = r->data.data[1] != 0;
+		return error_fail(error, -EPROTO, "%s: a record of another version",
+				  segment_path(r));
+	*goes_on = r->data.data[1] && !r->cut && r->opened > 1 &&
+		   r->segments.start_ns[r->opened - 1] - last_ns < HOLE_NS;
 	return 0;
 }
 
@@ -150,11 +192,12 @@ int replay_measure(const char *dir, struct replay_extent *x, struct error *error
 			x->bytes += (uint64_t)s.st_size;
 	}
 	while ((rc = next_entry(&r, error)) == 1) {
-		if (r.type == RECORD_BEGIN && read_begin(&r, &goes_on, error)) {
-			rc = -EINVAL;
-			break;
+		if (r.type == RECORD_BEGIN) {
+			rc = read_begin(&r, x->to_ns, &goes_on, error);
+			if (rc)
+				break;
+			x->gaps += r.opened > 1 && !goes_on;
 		}
-		x->gaps += r.type == RECORD_BEGIN && r.opened > 1 && !goes_on;
 		x->intervals += r.type == RECORD_INTERVAL;
 		if (r.type != RECORD_VIEW || !has_good_time(&r))
 			continue;
@@ -162,6 +205,8 @@ int replay_measure(const char *dir, struct replay_extent *x, struct error *error
 		if (!x->views++)
 			x->from_ns = x->to_ns;
 	}
+	x->damaged = r.damaged;
+	x->damage = r.damage;
 	reader_close(&r);
 	return rc;
 }
@@ -324,14 +369,11 @@ static void publish(struct replay *r)
 
 static int begin(struct replay *r, struct error *error)
 {
-	bool goes_on;
+	int rc = read_begin(&r->reader, r->now.at_ns, &r->passes_base, error);
 
-	if (read_begin(&r->reader, &goes_on, error))
-		return -EINVAL;
-	r->passes_base = goes_on && r->reader.opened > 1;
-	if (!r->passes_base)
+	if (!rc && !r->passes_base)
 		reset_state(r);
-	return 0;
+	return rc;
 }
 
 static int take_entry(struct replay *r, struct error *error)
@@ -345,7 +387,7 @@ static int take_entry(struct replay *r, struct error *error)
 	if (r->passes_base || !r->usage)
 		return 0;
 	if (!has_good_time(&r->reader))
-		return error_fail(error, -EINVAL, "the record is damaged: an entry has no time");
+		return error_fail(error, -EINVAL, "an entry has no time");
 	switch (r->reader.type) {
 	case RECORD_OBJECT:
 	case RECORD_REMOVED:
@@ -417,7 +459,8 @@ static int out_of_range(const struct replay *r, const char *what, int64_t ns, st
 	char time[TIMEFMT_LEN];
 
 	timefmt_rfc3339(ns, time);
-	return error_fail(error, -ERANGE, "%s: the record %s %s", r->name, what, time);
+	return error_fail(error, -ERANGE, "%s: the record %s %s%s%s", r->name, what, time,
+			  r->reader.damaged ? "; " : "", r->reader.damage.text);
 }
 
 int replay_go(struct replay *r, int64_t at_ns, struct error *error)
@@ -433,10 +476,14 @@ int replay_go(struct replay *r, int64_t at_ns, struct error *error)
 		if (r->next.at_ns)
 			break;
 		rc = next_entry(&r->reader, error);
-		if (rc == 1 && take_entry(r, error)) {
-			error_prefix(error, "%s", r->reader.segments.paths[r->reader.opened - 1]);
-			rc = -EINVAL;
-		}
+		if (rc != 1)
+			break;
+		rc = take_entry(r, error);
+		if (rc == -EPROTO)
+			break;
+		if (rc)
+			note_damage(&r->reader, error->text);
+		rc = 1;
 	}
 	if (rc < 0)
 		return rc;

@@ -209,7 +209,7 @@ static void test_full_under_a_record(void **state)
 	stop(s);
 	unsetenv("EVENKEEL_RECORD");
 	assert_int_equal(process_run(argv, &out, &err), 0);
-	assert_non_null(strstr(out.data, "in 2 segments with 1 gaps"));
+	assert_non_null(strstr(out.data, "segments: 2, gaps: 1, damaged: 0"));
 	buf_fini(&out);
 	buf_fini(&err);
 	free(program);

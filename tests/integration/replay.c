@@ -162,6 +162,30 @@ static void start(struct scene *s)
 	stack_start_aggregator(s->stack, 0);
 }
 
+/* Two would write one record. */
+static void refuse_another(const struct scene *s)
+{
+	char *ingest = mem_printf("tcp://127.0.0.1:%d", free_port());
+	char *argv[] = {(char *)program_path("evenkeel-aggregator"),
+			(char *)"--listen",
+			(char *)"127.0.0.1:0",
+			(char *)"--ingest",
+			ingest,
+			(char *)"--key-file",
+			s->stack->key_path,
+			(char *)"--record",
+			s->record,
+			NULL};
+	struct buf out = BUF_INIT;
+
+	assert_int_equal(process_run(argv, &out, &out), 1);
+	buf_add_str(&out, "");
+	if (!strstr(out.data, "another aggregator records there"))
+		fail_msg("%s", out.data);
+	buf_fini(&out);
+	free(ingest);
+}
+
 static cJSON *measure(const struct scene *s)
 {
 	struct buf out = BUF_INIT, err = BUF_INIT;
@@ -191,6 +215,7 @@ static void test_replay_is_live(void **state)
 	cJSON *doc;
 
 	start(s);
+	refuse_another(s);
 	fleet = fleet_start(s->stack, options);
 	for (int m = 0; m < MOMENTS; m++) {
 		for (int k = 0; k < ROUTES; k++) {
@@ -253,6 +278,9 @@ static void test_refusals(void **state)
 	       WORDS("--at", s->answers[1][0].time, "--at", s->answers[0][1].time, "--", "nodes"),
 	       2, "is before the one in front");
 	expect(s, WORDS("--at", s->answers[1][0].time), 2, "name a command");
+	expect(s, WORDS("--policy", "now"), 2, "name a moment");
+	expect(s, WORDS("--policy", "now", "--at", s->answers[1][0].time, "--", "nodes"), 2,
+	       "do not go together");
 	expect(s, WORDS("--at", s->answers[1][0].time, "--", "doctor", "--watch"), 2, "do not go");
 	expect(s, WORDS("--at", s->answers[1][0].time, "--", "replay", "x"), 2,
 	       "cannot be run within another");

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,8 @@
 #include "shared/mem.h"
 #include "tests/interval.h"
 #include "tests/model_fixture.h"
+
+#define END_NS (1700000005 * NS_PER_SEC) /* of intervals */
 
 static void test_intervals(void **unused)
 {
@@ -199,42 +202,138 @@ static void add_view(struct buf *out, int64_t at_ns)
 	record_number(out, RECORD_VIEW, (uint64_t)at_ns, 8);
 }
 
+/* Writes a segment in the directory, and empties the buffer. */
+static void write_segment(const char *dir, int64_t start_ns, struct buf *content)
+{
+	char *path = mem_printf("%s/" RECORD_PREFIX "%019" PRId64 RECORD_SUFFIX, dir, start_ns);
+	FILE *f = fopen(path, "we");
+
+	assert_true(f && fwrite(content->data, content->len, 1, f) == 1 && fclose(f) == 0);
+	buf_clear(content);
+	free(path);
+}
+
+static void remove_record(const char *dir)
+{
+	struct record_segments found;
+	struct error error;
+
+	assert_int_equal(record_segments_find(&found, dir, &error), 0);
+	for (size_t i = 0; i < found.count; i++)
+		unlink(found.paths[i]);
+	record_segments_fini(&found);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+/* The nodes of the view at that time; or its negative error, with the reason. */
+static int nodes_at(struct replay *r, int64_t at_ns, struct error *error)
+{
+	struct replay_moment m;
+	int rc = replay_go(r, at_ns, error);
+
+	if (rc)
+		return rc;
+	replay_take(r, at_ns, &m);
+	rc = (int)m.view->node_count;
+	replay_moment_fini(&m);
+	return rc;
+}
+
+static void begin_segment(struct buf *out, bool goes_on)
+{
+	record_number(out, RECORD_BEGIN, RECORD_VERSION | (uint64_t)goes_on << 8, 2);
+	record_end(out, record_begin(out, RECORD_BASE_END));
+}
+
 /* The stats of the second node were built after the first view. */
 static void test_a_view_has_what_was_built(void **unused)
 {
-	const int64_t at_ns = 1700000005 * NS_PER_SEC; /* the end of the intervals */
-	char dir[] = "/tmp/evenkeel-record-XXXXXX", *path;
+	char dir[] = "/tmp/evenkeel-record-XXXXXX";
 	struct buf out = BUF_INIT;
-	struct replay_moment m;
 	struct replay *r;
 	struct error error = {""};
-	FILE *f;
 
 	(void)unused;
-	record_number(&out, RECORD_BEGIN, RECORD_VERSION, 2);
-	record_end(&out, record_begin(&out, RECORD_BASE_END));
-	add_interval(&out, "a", at_ns);
-	add_interval(&out, "b", at_ns);
-	add_view(&out, at_ns);
-	add_view(&out, at_ns + NS_PER_SEC);
+	begin_segment(&out, false);
+	add_interval(&out, "a", END_NS);
+	add_interval(&out, "b", END_NS);
+	add_view(&out, END_NS);
+	add_view(&out, END_NS + NS_PER_SEC);
 	assert_non_null(mkdtemp(dir));
-	path = mem_printf("%s/" RECORD_PREFIX "0000000000000000001" RECORD_SUFFIX, dir);
-	f = fopen(path, "we");
-	assert_true(f && fwrite(out.data, out.len, 1, f) == 1 && fclose(f) == 0);
+	write_segment(dir, END_NS, &out);
 	assert_int_equal(replay_open(&r, dir, &error), 0);
-	for (size_t built = 1; built <= 2; built++) {
-		int64_t then_ns = at_ns + (int64_t)(built - 1) * NS_PER_SEC;
-
-		assert_int_equal(replay_go(r, then_ns, &error), 0);
-		replay_take(r, then_ns, &m);
-		assert_int_equal(m.view->node_count, built);
-		replay_moment_fini(&m);
-	}
+	assert_int_equal(nodes_at(r, END_NS, &error), 1);
+	assert_int_equal(nodes_at(r, END_NS + NS_PER_SEC, &error), 2);
 	replay_close(r);
-	unlink(path);
-	rmdir(dir);
-	free(path);
+	remove_record(dir);
 	buf_fini(&out);
+}
+
+/*
+ * Three segments of a minute. What the first told holds in the second only if nothing between is
+ * damaged or missing.
+ */
+static void test_damage_is_a_gap(void **unused)
+{
+	static const struct {
+		const char *what;
+		enum { WHOLE, NO_ENTRY, BAD_ENTRY, CUT, MISSING } second;
+		int at_second, at_third; /* nodes, or the error */
+		uint64_t gaps, damaged;
+		const char *says;
+	} rows[] = {
+		{"whole", WHOLE, 2, 3, 0, 0, ""},
+		{"damaged", NO_ENTRY, -ERANGE, 1, 1, 1, "this is no entry"},
+		{"an interval that cannot be", BAD_ENTRY, -ERANGE, 1, 0, 0, ""},
+		{"cut", CUT, -ERANGE, 1, 1, 0, ""},
+		{"missing", MISSING, -ERANGE, 1, 1, 0, ""},
+	};
+	const int64_t second_ns = END_NS + 60 * NS_PER_SEC, third_ns = END_NS + 120 * NS_PER_SEC;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char dir[] = "/tmp/evenkeel-record-XXXXXX";
+		struct buf out = BUF_INIT;
+		struct replay_extent x;
+		struct replay *r;
+		struct error error = {""};
+
+		assert_non_null(mkdtemp(dir));
+		begin_segment(&out, false);
+		add_interval(&out, "a", END_NS);
+		add_view(&out, END_NS);
+		add_view(&out, END_NS + 50 * NS_PER_SEC);
+		write_segment(dir, END_NS, &out);
+		begin_segment(&out, true);
+		if (rows[i].second == NO_ENTRY)
+			buf_add_str(&out, "damage");
+		if (rows[i].second == BAD_ENTRY)
+			record_number(&out, RECORD_INTERVAL, 1, 1);
+		add_interval(&out, "b", second_ns);
+		add_view(&out, second_ns);
+		add_view(&out, second_ns + 50 * NS_PER_SEC);
+		out.len -= rows[i].second == CUT;
+		if (rows[i].second == MISSING)
+			buf_clear(&out);
+		else
+			write_segment(dir, second_ns, &out);
+		begin_segment(&out, true);
+		add_interval(&out, "c", third_ns);
+		add_view(&out, third_ns);
+		write_segment(dir, third_ns, &out);
+
+		assert_int_equal(replay_measure(dir, &x, &error), 0);
+		assert_int_equal(replay_open(&r, dir, &error), 0);
+		assert_int_equal(nodes_at(r, END_NS, &error), 1);
+		if (nodes_at(r, second_ns + 50 * NS_PER_SEC, &error) != rows[i].at_second ||
+		    nodes_at(r, third_ns, &error) != rows[i].at_third || x.gaps != rows[i].gaps ||
+		    x.damaged != rows[i].damaged || !strstr(x.damage.text, rows[i].says))
+			fail_msg("%s: %s, gaps %d, damaged %d", rows[i].what, error.text,
+				 (int)x.gaps, (int)x.damaged);
+		replay_close(r);
+		remove_record(dir);
+		buf_fini(&out);
+	}
 }
 
 int main(void)
@@ -244,6 +343,7 @@ int main(void)
 		cmocka_unit_test(test_changes),
 		cmocka_unit_test(test_changes_that_cannot_be),
 		cmocka_unit_test(test_a_view_has_what_was_built),
+		cmocka_unit_test(test_damage_is_a_gap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
