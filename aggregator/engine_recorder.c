@@ -446,21 +446,25 @@ static void *work(void *arg)
 /* The directory, locked for this process. */
 static int lock_directory(const char *path, int *fd, struct error *error)
 {
-	if ((mkdir(path, 0700) && errno != EEXIST) || access(path, W_OK | X_OK))
-		return error_fail(error, -errno, "--record %s: %s", path, strerror(errno));
-	*fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (*fd < 0)
-		return error_fail(error, -errno, "--record %s: %s", path, strerror(errno));
-	if (flock(*fd, LOCK_EX | LOCK_NB) == 0)
+	int rc;
+
+	*fd = -1;
+	if (mkdir(path, 0700) == 0 || errno == EEXIST)
+		*fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*fd >= 0 && access(path, W_OK | X_OK) == 0 && flock(*fd, LOCK_EX | LOCK_NB) == 0)
 		return 0;
-	close(*fd);
-	return error_fail(error, -EBUSY, "--record %s: another aggregator records there", path);
+	rc = error_fail(error, -errno, "--record %s: %s", path,
+			errno == EWOULDBLOCK ? "another aggregator records there"
+					     : strerror(errno));
+	if (*fd >= 0)
+		close(*fd);
+	return rc;
 }
 
 int recorder_open(struct recorder **out, const struct recorder_config *config, struct error *error)
 {
 	struct recorder *r;
-	int dir = -1, rc = lock_directory(config->dir, &dir, error);
+	int dir, rc = lock_directory(config->dir, &dir, error);
 
 	if (rc)
 		return rc;
