@@ -113,6 +113,11 @@ void control_plane_await_scheduler(struct control_plane *c, size_t nodes, size_t
  */
 void control_plane_start_api(struct control_plane *c, int i, bool watch_cache);
 void control_plane_kill_api(struct control_plane *c, int i); /* SIGKILL */
+/*
+ * await() for what depends on objects: `done` is called when any has changed, and twice a second.
+ */
+bool control_plane_await(struct control_plane *c, bool (*done)(void *ctx), void *ctx,
+			 double seconds);
 /* Lets etcd forget every version but the newest of every object. */
 void control_plane_compact(struct control_plane *c);
 

@@ -116,7 +116,7 @@ static bool is_said(void *ctx)
 
 static void expect(struct wish w, int seconds)
 {
-	if (!await(is_said, &w, seconds))
+	if (!control_plane_await(w.actuator->bed->plane, is_said, &w, seconds))
 		fail_msg("the actuator does not say: %s\n%s", w.text,
 			 kube_actuator_read_log(w.actuator));
 	print_message("          the actuator says: %s\n", w.text);

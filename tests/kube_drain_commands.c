@@ -134,7 +134,7 @@ void kube_drain_run(const struct kube_drain_script *script, struct kube_drain_lo
 	bool done;
 
 	start_shell(&s);
-	done = await(is_done, &s, SECONDS);
+	done = control_plane_await(script->world->bed->plane, is_done, &s, SECONDS);
 	if (!done && s.pid)
 		process_stop(s.pid, SIGKILL);
 	read_text(s.log, script->said ? script->said : &said);
@@ -259,7 +259,7 @@ cJSON *kube_drain_await_plan(struct kube_drain_world *w, struct kube_drain_look 
 {
 	struct planning p = {.world = w, .look = look};
 
-	if (!await(is_planned, &p, SECONDS))
+	if (!control_plane_await(w->bed->plane, is_planned, &p, SECONDS))
 		fail_msg("seed %llu: there is no plan of what there is; missing is %s",
 			 (unsigned long long)w->seed, p.missing ? p.missing : "the plan");
 	return p.plan;

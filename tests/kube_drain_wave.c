@@ -248,7 +248,7 @@ static bool is_over(void *ctx)
 void kube_drain_wave_carry_out(struct kube_drain_wave *w)
 {
 	cordon(w);
-	if (!await(is_over, w, SECONDS))
+	if (!control_plane_await(w->world->bed->plane, is_over, w, SECONDS))
 		fail_msg("seed %llu: %zu of %zu pods are evicted, %zu have no node, %zu are "
 			 "leaving",
 			 (unsigned long long)w->world->seed, w->evicted, w->moved, w->now.unbound,

@@ -483,7 +483,7 @@ static void settle(struct kube_drain_world *w, bool bound, struct kube_drain_loo
 {
 	struct settling s = {.world = w, .bound = bound};
 
-	if (!await(is_settled, &s, SECONDS))
+	if (!control_plane_await(w->bed->plane, is_settled, &s, SECONDS))
 		fail_msg("seed %llu: of %zu pods %zu are bound, %zu are not and %zu are leaving",
 			 (unsigned long long)w->seed, count_replicas(w), s.look.bound,
 			 s.look.unbound, s.look.leaving);
@@ -701,7 +701,7 @@ void kube_drain_world_make(struct kube_drain_world *w, struct kube_testbed *bed,
 	free(body);
 	fill(w);
 	make_budgets(w);
-	if (!await(budgets_are_told, &s, SECONDS))
+	if (!control_plane_await(bed->plane, budgets_are_told, &s, SECONDS))
 		fail_msg("seed %llu: the status of budgets does not count the pods there are",
 			 (unsigned long long)seed);
 	kube_drain_look_fini(&s.look);
@@ -752,7 +752,7 @@ void kube_drain_world_clear(struct kube_drain_world *w)
 
 	control_plane_must(w->bed->plane, "DELETE", path, NULL);
 	free(path);
-	if (!await(is_clear, w, SECONDS))
+	if (!control_plane_await(w->bed->plane, is_clear, w, SECONDS))
 		fail_msg("seed %llu: its pods do not go", (unsigned long long)w->seed);
 	control_plane_must(w->bed->plane, "DELETE", "/api/v1/nodes", NULL);
 }

@@ -326,7 +326,7 @@ static bool is_seen(void *ctx)
 
 void kube_quota_world_expect_seen(struct kube_testbed *bed)
 {
-	if (!await(is_seen, bed, SECONDS))
+	if (!control_plane_await(bed->plane, is_seen, bed, SECONDS))
 		fail_msg("the aggregator does not see the cluster as it is");
 }
 
@@ -388,7 +388,7 @@ void kube_quota_world_expect_used(struct kube_testbed *bed, const cJSON *used)
 
 	if (!used)
 		return;
-	if (!await(quotas_are_used, &e, SECONDS))
+	if (!control_plane_await(bed->plane, quotas_are_used, &e, SECONDS))
 		fail_msg("quotas are not used as they should be: %s", e.told.data);
 	print_message("            %s\n", e.told.data);
 	buf_fini(&e.told);

@@ -383,7 +383,7 @@ void kube_testbed_expect(struct kube_testbed *s, int i, size_t bound)
 {
 	struct expected e = {s, i, bound, BUF_INIT};
 
-	if (!await(is_told, &e, s->lost ? 0 : TELL_SECONDS)) {
+	if (!control_plane_await(s->plane, is_told, &e, s->lost ? 0 : TELL_SECONDS)) {
 		s->lost = true;
 		fail_msg("%s", e.why.data);
 	}

@@ -333,7 +333,7 @@ static struct result try_cluster(uint64_t seed)
 	r.nodes = s.world.node_count;
 	r.pods = s.now.bound;
 	r.budgets = s.world.budget_count;
-	if (!await(is_over, &s, SECONDS))
+	if (!control_plane_await(bed->plane, is_over, &s, SECONDS))
 		fail_msg("seed %llu: waves do not end: %s", (unsigned long long)seed,
 			 kube_actuator_read_log(&actuators));
 	r.kills -= s.kills;
@@ -424,17 +424,17 @@ static void test_hot_destination(void **state)
 		assert_true(i < HOT_SEEDS);
 		s = (struct story){.capped = true, .robust = true};
 		open_story(&s, HOT_SEED + (uint64_t)i);
-		assert_true(await(has_evicted, &s, SECONDS));
+		assert_true(control_plane_await(bed->plane, has_evicted, &s, SECONDS));
 	}
 	for (size_t i = 0; i < s.load_count; i++)
 		if (strcmp(s.loads[i].node, hot) == 0)
 			s.loads[i].cpu_milli = 8000;
 	hot_ns = clock_mono_ns();
-	if (!await(has_stopped, &s, 90))
+	if (!control_plane_await(bed->plane, has_stopped, &s, 90))
 		fail_msg("the wave goes on: %s", kube_actuator_read_log(&actuators));
 	print_message("    the wave stopped %.0f s after %s became hot\n",
 		      (double)(clock_mono_ns() - hot_ns) / NS_PER_SEC, hot);
-	assert_true(await(is_over, &s, SECONDS));
+	assert_true(control_plane_await(bed->plane, is_over, &s, SECONDS));
 	judge_nodes(&s, &r);
 	assert_true(r.rolled_back);
 	end(&s);

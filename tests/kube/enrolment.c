@@ -11,6 +11,8 @@
 #include <cmocka.h>
 
 #include <curl/curl.h>
+#include <gnutls/crypto.h>
+#include <gnutls/gnutls.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,7 +188,16 @@ static char *encode(const void *data, size_t len)
 	return sodium_bin2base64(text, sodium_base64_ENCODED_LEN(len, BASE64), data, len, BASE64);
 }
 
-/* RS256 with the API server's key. */
+enum { ES256_NUMBER = 32 };
+
+static void put_number(unsigned char *end, const gnutls_datum_t *number)
+{
+	size_t len = number->size < ES256_NUMBER ? number->size : ES256_NUMBER;
+
+	memcpy(end - len, number->data + number->size - len, len);
+}
+
+/* ES256 with the API server's key: the two numbers of a signature, without their frame. */
 static char *sign(const char *text)
 {
 	char *key = mem_printf("%s/api-0/apiserver.key", bed->plane->folder);
@@ -198,6 +209,8 @@ static char *sign(const char *text)
 			key,
 			file,
 			NULL};
+	unsigned char numbers[2 * ES256_NUMBER] = {0};
+	gnutls_datum_t r, s, framed;
 	struct buf out = BUF_INIT;
 	FILE *to = fopen(file, "we");
 
@@ -205,7 +218,13 @@ static char *sign(const char *text)
 	fputs(text, to);
 	assert_int_equal(fclose(to), 0);
 	assert_int_equal(process_run(argv, &out, NULL), 0);
-	signature = encode(out.data, out.len);
+	framed = (gnutls_datum_t){(unsigned char *)out.data, (unsigned int)out.len};
+	assert_int_equal(gnutls_decode_rs_value(&framed, &r, &s), 0);
+	put_number(numbers + ES256_NUMBER, &r);
+	put_number(numbers + sizeof(numbers), &s);
+	signature = encode(numbers, sizeof(numbers));
+	gnutls_free(r.data);
+	gnutls_free(s.data);
 	buf_fini(&out);
 	free(file);
 	free(key);

@@ -167,7 +167,7 @@ static void test_updated(void **state)
 	(void)state;
 	change_nodes();
 	change_workloads();
-	assert_true(await(api_is_replaced, NULL, 60));
+	assert_true(control_plane_await(bed->plane, api_is_replaced, NULL, 60));
 	expect_as_kubectl();
 	kube_world_run_pods(bed->plane);
 	expect_as_kubectl();

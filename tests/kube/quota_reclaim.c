@@ -94,7 +94,7 @@ static void expect_bound(const char *prefix, int bound)
 	int64_t began_ns = clock_mono_ns();
 	struct count c = {.prefix = prefix, .want_bound = bound};
 
-	if (!await(are_bound, &c, SECONDS))
+	if (!control_plane_await(bed->plane, are_bound, &c, SECONDS))
 		fail_msg("of the pods %s.. %d are bound, %d pending, %d going; expected %d bound",
 			 prefix, c.bound, c.pending, c.going, bound);
 	print_message("          %d pods %s.. are bound: %.1f s\n", bound, prefix,
@@ -124,7 +124,7 @@ static void watch(const char *prefix, int bound, int going, int seconds)
 {
 	struct count c = {.prefix = prefix, .want_bound = bound, .want_going = going};
 
-	if (await(differs, &c, seconds))
+	if (control_plane_await(bed->plane, differs, &c, seconds))
 		expect_now(prefix, bound, 0, going);
 }
 
@@ -180,7 +180,7 @@ static bool are_refused(void *ctx)
 static void create_waiting(const struct set *s)
 {
 	create(s);
-	if (!await(are_refused, (void *)s, SECONDS))
+	if (!control_plane_await(bed->plane, are_refused, (void *)s, SECONDS))
 		fail_msg("not all pods %s are refused", s->name);
 }
 

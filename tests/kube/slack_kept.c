@@ -116,7 +116,7 @@ static double expect_pods(const char *path, int pods, int bound)
 	struct look l = {.path = path, .want_pods = pods, .want_bound = bound};
 	int64_t began_ns = clock_mono_ns();
 
-	if (!await(are_as_wanted, &l, SECONDS))
+	if (!control_plane_await(bed->plane, are_as_wanted, &l, SECONDS))
 		fail_msg("%s: %d of %d pods are bound; wanted %d of %d", path, l.bound, l.pods,
 			 bound, pods);
 	return (double)(clock_mono_ns() - began_ns) / NS_PER_SEC;
@@ -145,7 +145,7 @@ static void expect_object(const char *list, const char *name, int replicas)
 	char *path = mem_printf("%s/%s", list, name);
 	struct object o = {path, replicas};
 
-	if (!await(is_as_expected, &o, SECONDS))
+	if (!control_plane_await(bed->plane, is_as_expected, &o, SECONDS))
 		fail_msg("%s does not come to have %d replicas", path, replicas);
 	free(path);
 }
