@@ -16,7 +16,7 @@
 /* A list of one, however many nodes there are. */
 #define NODE "/v1/nodes?node=test-node"
 
-/* Bursts of 0.3 s. */
+/* Bursts of 30 ms. */
 static pid_t start_load(void)
 {
 	pid_t pid = fork();
@@ -26,11 +26,11 @@ static pid_t start_load(void)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (;;) {
-		int64_t until = clock_mono_ns() + 300 * NS_PER_MS;
+		int64_t until = clock_mono_ns() + 30 * NS_PER_MS;
 
 		while (clock_mono_ns() < until)
 			work++;
-		usleep(300000);
+		usleep(270000);
 	}
 }
 
