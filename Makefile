@@ -356,8 +356,8 @@ LONG_INTEG := $(filter $(patsubst %,$(TB)/integration/%,advice bursty confined_a
 CHECK_UNITS = $(UNIT) $(subst $(space),$(comma),tests/btf/check $(BPF_O)) tests/docs/check \
 	$(foreach f,$(FUZZ_NAMES),$(TB)/fuzz/$(f)$(comma)tests/fuzz/corpus/$(f)) \
 	$(if $(CONF),$(CONF)$(comma)tests/vectors$(comma)tests/conformance/cases)
-# bursty burns 45 s of CPU for the kernel to measure; ground_truth has the same programs run the same code.
-CHECK_INTEG = $(filter-out $(if $(SAN),$(TB)/integration/bursty,$(LONG_INTEG)),$(INTEG))
+# advice and bursty burn a minute of CPU for the kernel to measure; ground_truth has the same programs run the same code.
+CHECK_INTEG = $(filter-out $(if $(SAN),$(TB)/integration/advice $(TB)/integration/bursty,$(LONG_INTEG)),$(INTEG))
 # JOBS programs run side by side. A program that compares real time or CPU use, or loads the whole machine, runs alone.
 JOBS  ?= 2
 ALONE := $(patsubst %,$(TB)/integration/%,access advice bursty confined_agent drain_real_use ground_truth http_flood \

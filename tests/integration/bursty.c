@@ -40,7 +40,7 @@
 #define LOAD_MILLI  500
 #define STEADY_RATE 5 /* samples a second, at least, for the test to mean anything */
 
-enum { BURSTY, STEADY, WORKLOADS, POLLS = 4 /* 45 s */ };
+enum { BURSTY, STEADY, WORKLOADS, POLLS = 3 /* 30 s */ };
 
 static const char *const names[WORKLOADS] = {"bursty", "steady"};
 

@@ -14,6 +14,7 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "shared/clock.h"
@@ -150,6 +151,20 @@ static void assert_within(const char *what, double value, double truth, double s
 	assert_true(fabs(value - truth) <= share * truth);
 }
 
+/* The quota holds the burning task back; tests/integration/advice.c waits for its demand. */
+static void check_advice(const struct scene *s)
+{
+	cJSON *doc = stack_get(s->stack, 0, "/v1/advice?limit=5000");
+	const cJSON *item, *burn = NULL;
+
+	cJSON_ArrayForEach (item, json_at(doc, "items")) {
+		if (!strcmp(cJSON_GetStringValue(json_at(item, "workload.name")), s->burn))
+			burn = item;
+	}
+	assert_true(number(burn, "demand.throttledRatio") > 0);
+	cJSON_Delete(doc);
+}
+
 static void test_against_the_kernel(void **state)
 {
 	/* The rate stays, even if a pass costs more. */
@@ -185,6 +200,7 @@ static void test_against_the_kernel(void **state)
 			      0.03);
 		assert_true(number(burn, "contention.throttledSeconds") > 0);
 		assert_true(number(burn, "contention.throttledRatio") > 0);
+		check_advice(s);
 	} else {
 		print_message("the kernel gave it %.6g millicores of its %d\n", kernel_milli,
 			      (int)QUOTA_MILLI);
