@@ -31,11 +31,12 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/cgroup_fixture.h"
+#include "tests/sanitized.h"
 
 #define POD	  "kubepods/pod5c0a7e5e-11fe-4111-8111-00000000feed"
 #define CONTAINER POD "/5c0a7e5e5c0a7e5e5c0a7e5e5c0a7e5e5c0a7e5e5c0a7e5e5c0a7e5e5c0a7e5e"
 
-enum { LIVES = 100, AT_ONCE = 10, BURN_MS_MAX = 4 };
+enum { LIVES = RANDOM_CASES(100), AT_ONCE = 10, BURN_MS_MAX = 4 };
 
 /* One process: its pipes speak of halves of its life, a byte each. */
 struct life {

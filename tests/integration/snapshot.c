@@ -555,6 +555,7 @@ static void read_rest(int fd, struct buf *out)
 static void test_slow_reader(void **state)
 {
 	struct scene *s = *state;
+	static const char name[] = "\"name\":\"node-";
 	struct buf rest = BUF_INIT;
 	char head[4096];
 	size_t found = 0;
@@ -568,8 +569,9 @@ static void test_slow_reader(void **state)
 	view_slot_publish(s->ctx.views, cluster_fixture_new());
 	read_rest(fd, &rest);
 	close(fd);
-	for (const char *p = rest.data; (p = strstr(p, "\"name\":\"node-")); p++)
-		found++;
+	/* Sanitizers have strstr() read to the end each time. */
+	for (size_t i = 0; i + strlen(name) <= rest.len; i++)
+		found += memcmp(rest.data + i, name, strlen(name)) == 0;
 	/* A name may be cut by the border of a chunk. */
 	assert_in_range(found, STATS * 95 / 100, STATS);
 	assert_non_null(strstr(rest.data + rest.len - 40, "\"state\":{}}\n\r\n0\r\n\r\n"));
