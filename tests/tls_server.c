@@ -95,7 +95,8 @@ void tls_identity_make(struct tls_identity *id, const struct tls_wish *wish)
 	serial++;
 	must(gnutls_x509_crt_set_serial(crt, &serial, sizeof(serial)), "serial");
 	must(gnutls_x509_crt_set_activation_time(crt, now - 7200), "time");
-	must(gnutls_x509_crt_set_expiration_time(crt, wish->ended ? now - 3600 : now + 7 * 24 * 3600),
+	must(gnutls_x509_crt_set_expiration_time(crt,
+						 wish->ended ? now - 3600 : now + 7 * 24 * 3600),
 	     "time");
 	must(gnutls_x509_crt_set_key(crt, key), "key");
 	set_names(crt, wish);
