@@ -164,96 +164,85 @@ void drain_state_write(const struct drain_state *s, int64_t now_ns, struct buf *
 	jsonw_object_close(&w);
 }
 
-/* --- reading; false: the reason names the member */
-
-static bool refuse(struct error *reason, const char *member, const char *what)
-{
-	error_set(reason, "%s: %s", member, what);
-	return false;
-}
-
-static bool read_string(const cJSON *object, const char *member, const char **out,
-			struct error *reason)
-{
-	*out = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, member));
-	if (!*out || strlen(*out) > STRING_MAX_BYTES)
-		return refuse(reason, member, "must be a string of at most 4096 bytes");
-	return true;
-}
-
-static bool read_time(const cJSON *object, const char *member, int64_t *out, struct error *reason)
-{
-	const char *text;
-
-	if (!read_string(object, member, &text, reason))
-		return false;
-	if (timefmt_parse(text, out, reason)) {
-		error_prefix(reason, "%s", member);
-		return false;
-	}
-	/* Differences of two times fit into 64 bits, then. */
-	return *out >= 0 || refuse(reason, member, "lies before 1970");
-}
-
-static bool read_name(const cJSON *object, const char *member, const char *(*name_of)(int),
-		      int count, int *out, struct error *reason)
-{
-	const char *text;
-
-	if (!read_string(object, member, &text, reason))
-		return false;
-	for (int i = 0; i < count; i++) {
-		if (*text && strcmp(name_of(i), text) == 0) {
-			*out = i;
-			return true;
-		}
-	}
-	return refuse(reason, member, "is not a name that is known here");
-}
-
-static bool read_event(const cJSON *item, const char *member, enum drain_event *out,
-		       struct error *reason)
-{
-	int event = 0;
-	bool good = read_name(item, member, event_name, DRAIN_EVENTS, &event, reason);
-
-	*out = (enum drain_event)event;
-	return good;
-}
-
-/* NoReason if absent. */
-static bool read_code(const cJSON *item, enum drain_reason *out, struct error *reason)
-{
-	int code = DRAIN_NONE;
-	bool good = !cJSON_GetObjectItemCaseSensitive(item, "reason") ||
-		    read_name(item, "reason", reason_name, DRAIN_REASONS, &code, reason);
-
-	*out = (enum drain_reason)code;
-	return good;
-}
+/* --- reading: the first failure stays, and the reason names its member */
 
 struct reading {
 	struct drain_state *to;
 	int64_t saved_ns, ttl_ns, now_ns;
+	struct error *reason;
+	bool bad;
 };
 
-static bool read_timer(struct reading *in, const cJSON *item, struct error *reason)
+static void refuse(struct reading *in, const char *member, const char *what)
 {
-	struct drain_timer t;
-	const char *node;
-	int kind;
-
-	if (!read_string(item, "node", &node, reason) ||
-	    !read_time(item, "since", &t.since_ns, reason) ||
-	    !read_name(item, "kind", kind_name, 2, &kind, reason))
-		return false;
-	t.node = (char *)node; /* borrowed: drain_timers_load() copies it */
-	t.kind = (enum drain_timer_kind)kind;
-	drain_timers_load(&in->to->timers, &t, in->saved_ns, in->ttl_ns, in->now_ns);
-	return true;
+	if (!in->bad)
+		error_set(in->reason, "%s: %s", member, what);
+	in->bad = true;
 }
 
-static bool read_numbers(const cJSON *failure, struct drain_why *out, struct error *reason)
+/* "" after a failure. */
+static const char *read_string(struct reading *in, const cJSON *object, const char *member)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, member));
+
+	if (text && strlen(text) <= STRING_MAX_BYTES)
+		return text;
+	refuse(in, member, "must be a string of at most 4096 bytes");
+	return "";
+}
+
+static int64_t read_time(struct reading *in, const cJSON *object, const char *member)
+{
+	const char *text = read_string(in, object, member);
+	struct error why = {""};
+	int64_t ns = 0;
+
+	if (timefmt_parse(text, &ns, &why))
+		refuse(in, member, why.text);
+	/* Differences of two times fit into 64 bits, then. */
+	else if (ns < 0)
+		refuse(in, member, "lies before 1970");
+	return ns;
+}
+
+static int read_name(struct reading *in, const cJSON *object, const char *member,
+		     const char *(*name_of)(int), int count)
+{
+	const char *text = read_string(in, object, member);
+
+	for (int i = 0; i < count; i++)
+		if (*text && strcmp(name_of(i), text) == 0)
+			return i;
+	refuse(in, member, "is not a name that is known here");
+	return 0;
+}
+
+static enum drain_event read_event(struct reading *in, const cJSON *item, const char *member)
+{
+	return (enum drain_event)read_name(in, item, member, event_name, DRAIN_EVENTS);
+}
+
+/* NoReason if absent. */
+static enum drain_reason read_code(struct reading *in, const cJSON *item)
+{
+	return cJSON_GetObjectItemCaseSensitive(item, "reason")
+		       ? (enum drain_reason)read_name(in, item, "reason", reason_name,
+						      DRAIN_REASONS)
+		       : DRAIN_NONE;
+}
+
+static void read_timer(struct reading *in, const cJSON *item)
+{
+	struct drain_timer t;
+
+	t.node = (char *)read_string(in, item, "node"); /* borrowed: it is copied */
+	t.since_ns = read_time(in, item, "since");
+	t.kind = (enum drain_timer_kind)read_name(in, item, "kind", kind_name, 2);
+	if (!in->bad)
+		drain_timers_load(&in->to->timers, &t, in->saved_ns, in->ttl_ns, in->now_ns);
+}
+
+static void read_numbers(struct reading *in, const cJSON *failure, struct drain_why *out)
 {
 	const cJSON *item;
 
@@ -264,13 +253,13 @@ static bool read_numbers(const cJSON *failure, struct drain_why *out, struct err
 			i++;
 		if (!drain_number_names[i] || !cJSON_IsNumber(item) ||
 		    out->number_count == DRAIN_NUMBERS)
-			return refuse(reason, "numbers", "must be numbers of names that are known");
-		drain_add_number(out, drain_number_names[i], item->valuedouble);
+			refuse(in, "numbers", "must be numbers of names that are known");
+		else
+			drain_add_number(out, drain_number_names[i], item->valuedouble);
 	}
-	return true;
 }
 
-static bool read_refused(const cJSON *failure, struct drain_why *out, struct error *reason)
+static void read_refused(struct reading *in, const cJSON *failure, struct drain_why *out)
 {
 	const cJSON *list = cJSON_GetObjectItemCaseSensitive(failure, "refused"), *item;
 
@@ -283,165 +272,151 @@ static bool read_refused(const cJSON *failure, struct drain_why *out, struct err
 			f++;
 		if (f == PLACE_FILTERS || !cJSON_IsNumber(item) || item->valuedouble < 0 ||
 		    item->valuedouble > NODES_MAX)
-			return refuse(reason, "refused", "must be numbers of nodes by filter");
-		out->refused.of[f] = (uint32_t)item->valuedouble;
+			refuse(in, "refused", "must be numbers of nodes by filter");
+		else
+			out->refused.of[f] = (uint32_t)item->valuedouble;
 	}
-	return true;
 }
 
-static bool read_failure(struct reading *in, const cJSON *item, struct error *reason)
+static void read_failure(struct reading *in, const cJSON *item)
 {
 	const cJSON *why = cJSON_GetObjectItemCaseSensitive(item, "why");
 	struct drain_why why_of = {.text = cJSON_GetStringValue(why)};
-	const char *node;
-	int64_t until_ns;
+	const char *node = read_string(in, item, "node");
+	int64_t until_ns = read_time(in, item, "until");
 
-	if (!read_string(item, "node", &node, reason) ||
-	    !read_time(item, "until", &until_ns, reason) ||
-	    !read_code(item, &why_of.code, reason) || !read_numbers(item, &why_of, reason) ||
-	    !read_refused(item, &why_of, reason))
-		return false;
+	why_of.code = read_code(in, item);
+	read_numbers(in, item, &why_of);
+	read_refused(in, item, &why_of);
 	why_of.unblock = drain_reason_unblock(why_of.code);
 	for (int i = 0; i < DRAIN_REMEDIES; i++)
 		if (document_is(item, "unblock", drain_remedies[i]))
 			why_of.unblock = drain_remedies[i];
 	if (why && !cJSON_IsString(why))
-		return refuse(reason, "why", "must be a string");
-	if (until_ns > in->now_ns)
+		refuse(in, "why", "must be a string");
+	if (!in->bad && until_ns > in->now_ns)
 		drain_unremovable_add(&in->to->failed, node, &why_of, until_ns);
-	return true;
 }
 
-static bool read_eviction(struct reading *in, const cJSON *item, struct error *reason)
+static void read_eviction(struct reading *in, const cJSON *item)
 {
 	const cJSON *pod = cJSON_GetObjectItemCaseSensitive(item, "pod");
 	const cJSON *leaving = cJSON_GetObjectItemCaseSensitive(item, "leaving");
+	int64_t when_ns = read_time(in, item, "time");
 	char field[OBJECT_FIELD_MAX] = "";
 	struct object *o = NULL;
-	int64_t when_ns;
 
-	if (!read_time(item, "time", &when_ns, reason))
-		return false;
 	if (!cJSON_IsObject(pod))
-		return refuse(reason, "pod", "must be an object");
+		refuse(in, "pod", "must be an object");
 	if (leaving && !cJSON_IsBool(leaving))
-		return refuse(reason, "leaving", "must be true or false");
-	if (object_read(OBJECT_POD, pod, &o, field, reason)) {
-		error_prefix(reason, "pod.%s", field);
-		return false;
+		refuse(in, "leaving", "must be true or false");
+	if (in->bad)
+		return;
+	if (object_read(OBJECT_POD, pod, &o, field, in->reason)) {
+		error_prefix(in->reason, "pod.%s", field);
+		in->bad = true;
+		return;
 	}
 	drain_state_add_eviction(in->to, (struct kube_pod *)o,
 				 when_ns < in->now_ns ? when_ns : in->now_ns,
 				 cJSON_IsTrue(leaving));
 	object_drop(o);
-	return true;
 }
 
-static bool read_told(struct reading *in, const cJSON *item, struct error *reason)
+static void read_told(struct reading *in, const cJSON *item)
 {
-	enum drain_event event;
-	enum drain_reason code;
-	const char *node;
+	const char *node = read_string(in, item, "node");
+	enum drain_event event = read_event(in, item, "verdict");
+	enum drain_reason code = read_code(in, item);
 
-	if (!read_string(item, "node", &node, reason) ||
-	    !read_event(item, "verdict", &event, reason) || !read_code(item, &code, reason))
-		return false;
-	drain_state_set_told(in->to, node, event, code);
-	return true;
+	if (!in->bad)
+		drain_state_set_told(in->to, node, event, code);
 }
 
-static bool read_record(struct reading *in, const cJSON *item, struct error *reason)
+static void read_record(struct reading *in, const cJSON *item)
 {
-	struct drain_record r = {0};
-	const char *node, *text;
+	struct drain_record r = {.time_ns = read_time(in, item, "time")};
 
-	if (!read_time(item, "time", &r.time_ns, reason) ||
-	    !read_event(item, "event", &r.event, reason) || !read_code(item, &r.reason, reason) ||
-	    !read_string(item, "node", &node, reason) || !read_string(item, "text", &text, reason))
-		return false;
-	r.node = (char *)node; /* borrowed, as is the text */
-	r.text = (char *)text;
-	drain_history_add(in->to, &r);
-	return true;
+	r.event = read_event(in, item, "event");
+	r.reason = read_code(in, item);
+	r.node = (char *)read_string(in, item, "node"); /* borrowed, as is the text */
+	r.text = (char *)read_string(in, item, "text");
+	if (!in->bad)
+		drain_history_add(in->to, &r);
 }
 
-static bool read_list(struct reading *in, const cJSON *tree, const char *member, int most,
-		      bool (*read)(struct reading *in, const cJSON *item, struct error *reason),
-		      struct error *reason)
+static void read_list(struct reading *in, const cJSON *tree, const char *member, int most,
+		      void (*read)(struct reading *in, const cJSON *item))
 {
 	const cJSON *list = cJSON_GetObjectItemCaseSensitive(tree, member);
 	int at = 0;
 
-	if (!list)
-		return true;
-	if (!cJSON_IsArray(list))
-		return refuse(reason, member, "must be a list");
-	for (const cJSON *item = list->child; item; item = item->next, at++) {
-		if (at == most)
-			return refuse(reason, member, "is longer than a state may be");
-		if (read(in, item, reason))
-			continue;
-		error_prefix(reason, "%s[%d]", member, at);
-		return false;
+	if (list && !cJSON_IsArray(list))
+		refuse(in, member, "must be a list");
+	for (const cJSON *item = list ? list->child : NULL; item && !in->bad;
+	     item = item->next, at++) {
+		if (at == most) {
+			refuse(in, member, "is longer than a state may be");
+			return;
+		}
+		read(in, item);
+		if (in->bad)
+			error_prefix(in->reason, "%s[%d]", member, at);
 	}
-	return true;
 }
 
-static bool read_hints(struct drain_state *s, const cJSON *tree, struct error *reason)
+static void read_hints(struct reading *in, const cJSON *tree)
 {
 	const cJSON *hints = cJSON_GetObjectItemCaseSensitive(tree, "hints");
 	size_t count = 0;
 
 	if (hints && !cJSON_IsObject(hints))
-		return refuse(reason, "hints", "must be an object");
-	for (const cJSON *item = hints ? hints->child : NULL; item; item = item->next) {
+		refuse(in, "hints", "must be an object");
+	for (const cJSON *item = hints ? hints->child : NULL; item && !in->bad; item = item->next) {
 		if (!cJSON_IsString(item) || strlen(item->valuestring) > STRING_MAX_BYTES ||
 		    strlen(item->string) > STRING_MAX_BYTES)
-			return refuse(reason, "hints", "must be names of nodes by uid");
-		if (++count > DRAIN_HINTS_MAX)
-			return refuse(reason, "hints", "is longer than a state may be");
-		drain_state_set_hint(s, item->string, item->valuestring);
+			refuse(in, "hints", "must be names of nodes by uid");
+		else if (++count > DRAIN_HINTS_MAX)
+			refuse(in, "hints", "is longer than a state may be");
+		else
+			drain_state_set_hint(in->to, item->string, item->valuestring);
 	}
-	return true;
 }
 
-static bool read_tree(struct reading *in, const cJSON *tree, struct error *reason)
+static void read_tree(struct reading *in, const cJSON *tree)
 {
-	const cJSON *wave = cJSON_GetObjectItemCaseSensitive(tree, "wave");
-	const char *kind, *text = NULL;
+	const char *wave = NULL;
 
-	if (!cJSON_IsObject(tree))
-		return refuse(reason, "DrainState", "is not a JSON object in UTF-8");
-	if (!read_string(tree, "kind", &kind, reason))
-		return false;
-	if (wave && !read_string(tree, "wave", &text, reason))
-		return false;
-	if (strcmp(kind, "DrainState") != 0)
-		return refuse(reason, "kind", "must be DrainState");
-	if (!read_time(tree, "time", &in->saved_ns, reason))
-		return false;
-	if (!read_list(in, tree, "timers", NODES_MAX, read_timer, reason) ||
-	    !read_list(in, tree, "unremovable", NODES_MAX, read_failure, reason) ||
-	    !read_list(in, tree, "evictions", DRAIN_EVICTIONS_MAX, read_eviction, reason) ||
-	    !read_list(in, tree, "verdicts", NODES_MAX, read_told, reason) ||
-	    !read_list(in, tree, "history", DRAIN_HISTORY_MAX, read_record, reason) ||
-	    !read_hints(in->to, tree, reason))
-		return false;
-	in->to->wave = text ? mem_strdup(text) : NULL;
-	return true;
+	if (!cJSON_IsObject(tree)) {
+		refuse(in, "DrainState", "is not a JSON object in UTF-8");
+		return;
+	}
+	read_string(in, tree, "kind");
+	if (cJSON_GetObjectItemCaseSensitive(tree, "wave"))
+		wave = read_string(in, tree, "wave");
+	if (!document_is(tree, "kind", "DrainState"))
+		refuse(in, "kind", "must be DrainState");
+	in->saved_ns = read_time(in, tree, "time");
+	read_list(in, tree, "timers", NODES_MAX, read_timer);
+	read_list(in, tree, "unremovable", NODES_MAX, read_failure);
+	read_list(in, tree, "evictions", DRAIN_EVICTIONS_MAX, read_eviction);
+	read_list(in, tree, "verdicts", NODES_MAX, read_told);
+	read_list(in, tree, "history", DRAIN_HISTORY_MAX, read_record);
+	read_hints(in, tree);
+	in->to->wave = wave ? mem_strdup(wave) : NULL;
 }
 
 int drain_state_read(struct drain_state *s, const char *text, size_t len, int64_t ttl_ns,
 		     int64_t now_ns, struct error *reason)
 {
 	struct drain_state *fresh = drain_state_new();
-	struct reading in = {.to = fresh, .ttl_ns = ttl_ns, .now_ns = now_ns};
+	struct reading in = {.to = fresh, .ttl_ns = ttl_ns, .now_ns = now_ns, .reason = reason};
 	/* Invalid bytes would make different names equal when written again. */
 	bool readable = len <= TEXT_MAX_BYTES && utf8_is_valid(text, len);
 	cJSON *tree = readable ? cJSON_ParseWithLength(text, len) : NULL;
-	bool good = read_tree(&in, tree, reason);
 
-	if (good) {
+	read_tree(&in, tree);
+	if (!in.bad) {
 		struct drain_state old = *s;
 
 		*s = *fresh;
@@ -449,5 +424,5 @@ int drain_state_read(struct drain_state *s, const char *text, size_t len, int64_
 	}
 	cJSON_Delete(tree);
 	drain_state_free(fresh);
-	return good ? 0 : -EINVAL;
+	return in.bad ? -EINVAL : 0;
 }
