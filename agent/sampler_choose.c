@@ -54,33 +54,18 @@ struct fact {
 	struct place place[2]; /* by version */
 };
 
-#define IN(member) offsetof(struct reading, member)
+#define FACT(what, have, member, ...)                                                              \
+	{what, HAVE_##have, offsetof(struct reading, member), {__VA_ARGS__}}
+/* clang-format off */
 static const struct fact facts[] = {
-	{"CPU ns",
-	 HAVE_CPU,
-	 IN(cpu_ns),
-	 {{"cpuacct.usage", NULL, 1}, {"cpu.stat", "usage_usec", 1000}}},
-	{"memory bytes",
-	 HAVE_MEMORY,
-	 IN(mem_bytes),
-	 {{"memory.usage_in_bytes", NULL, 1}, {"memory.current", NULL, 1}}},
-	{"memory limit",
-	 HAVE_MEMORY_LIMIT,
-	 IN(mem_limit_bytes),
-	 {{"memory.limit_in_bytes", NULL, 1}, {"memory.max", NULL, 1}}},
-	{"CPU quota ns",
-	 HAVE_CPU_LIMIT,
-	 IN(cpu_quota_ns),
-	 {{"cpu.cfs_quota_us", NULL, 1000}, {"cpu.max", NULL, 1000}}},
-	{"CPU periods",
-	 HAVE_THROTTLE,
-	 IN(periods),
-	 {{"cpu.stat", "nr_periods", 1}, {"cpu.stat", "nr_periods", 1}}},
-	{"throttled ns",
-	 HAVE_THROTTLE,
-	 IN(throttled_ns),
-	 {{"cpu.stat", "throttled_time", 1}, {"cpu.stat", "throttled_usec", 1000}}},
+	FACT("CPU ns", CPU, cpu_ns, {"cpuacct.usage", NULL, 1}, {"cpu.stat", "usage_usec", 1000}),
+	FACT("memory bytes", MEMORY, mem_bytes, {"memory.usage_in_bytes", NULL, 1}, {"memory.current", NULL, 1}),
+	FACT("memory limit", MEMORY_LIMIT, mem_limit_bytes, {"memory.limit_in_bytes", NULL, 1}, {"memory.max", NULL, 1}),
+	FACT("CPU quota ns", CPU_LIMIT, cpu_quota_ns, {"cpu.cfs_quota_us", NULL, 1000}, {"cpu.max", NULL, 1000}),
+	FACT("CPU periods", THROTTLE, periods, {"cpu.stat", "nr_periods", 1}, {"cpu.stat", "nr_periods", 1}),
+	FACT("throttled ns", THROTTLE, throttled_ns, {"cpu.stat", "throttled_time", 1}, {"cpu.stat", "throttled_usec", 1000}),
 };
+/* clang-format on */
 
 enum { FACTS = sizeof(facts) / sizeof(facts[0]), FACT_CPU = 0, FACT_MEMORY = 1 };
 
