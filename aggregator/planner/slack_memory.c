@@ -134,11 +134,12 @@ void slack_memory_write(struct slack_state *s, struct buf *out)
 	free(records);
 }
 
-/* --- reading ---------------------------------------------------------------------------------- */
+/* --- reading: the first failure stays --------------------------------------------------------- */
 
 /* The parts that were read, until all of them are valid. */
 struct memory {
 	struct error *error;
+	bool bad;
 	size_t count;
 	struct slack_record *records; /* owned; its strings are the tree's */
 	uint32_t placeholders;
@@ -146,133 +147,115 @@ struct memory {
 	struct slack_amount arrived;
 };
 
+__attribute__((format(printf, 2, 3))) static void fail(struct memory *m, const char *format, ...)
+{
+	char text[256];
+
+	MEM_FORMAT(text, sizeof(text), format);
+	if (!m->bad)
+		error_set(m->error, "%s", text);
+	m->bad = true;
+}
+
 static const cJSON *member(const cJSON *object, const char *name)
 {
 	return cJSON_GetObjectItemCaseSensitive(object, name);
 }
 
 /* A whole number of the object at path. */
-static int read_number(struct memory *m, const cJSON *object, const char *path, const char *name,
-		       double most, int64_t *out)
+static int64_t read_number(struct memory *m, const cJSON *object, const char *path,
+			   const char *name, double most)
 {
 	const cJSON *item = member(object, name);
 	double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
 
-	if (!(value >= 0 && value <= most) || value != (double)(int64_t)value)
-		return error_fail(m->error, -EINVAL, "%s.%s: must be a whole number of 0 to %.0f",
-				  path, name, most);
-	*out = (int64_t)value;
+	if (value >= 0 && value <= most && value == (double)(int64_t)value)
+		return (int64_t)value;
+	fail(m, "%s.%s: must be a whole number of 0 to %.0f", path, name, most);
 	return 0;
 }
 
-static int read_time(struct memory *m, const cJSON *object, const char *path, const char *name,
-		     int64_t *out)
+static int64_t read_time(struct memory *m, const cJSON *object, const char *path, const char *name)
 {
 	const char *text = cJSON_GetStringValue(member(object, name));
+	int64_t ns;
 
-	if (!text || timefmt_parse(text, out, NULL) || *out < 0)
-		return error_fail(m->error, -EINVAL,
-				  "%s.%s: must be a time such as 2026-01-31T12:00:00Z", path, name);
+	if (text && !timefmt_parse(text, &ns, NULL) && ns >= 0)
+		return ns;
+	fail(m, "%s.%s: must be a time such as 2026-01-31T12:00:00Z", path, name);
 	return 0;
 }
 
-/* One that comes behind the last. */
-static int read_name(struct memory *m, const cJSON *object, const char *path, const char *name,
-		     const char *last, const char **out)
+/* One that comes behind *last, which it becomes. */
+static const char *read_name(struct memory *m, const cJSON *object, const char *path,
+			     const char *name, const char **last)
 {
 	const char *text = cJSON_GetStringValue(member(object, name));
 
 	if (!text || !*text || strlen(text) > SLACK_MEMORY_NAME_MAX)
-		return error_fail(m->error, -EINVAL, "%s.%s: must be a name", path, name);
-	if (strcmp(last, text) >= 0)
-		return error_fail(m->error, -EINVAL, "%s.%s: \"%.100s\" is out of order", path,
-				  name, text);
-	*out = text;
-	return 0;
+		fail(m, "%s.%s: must be a name", path, name);
+	else if (strcmp(*last, text) >= 0)
+		fail(m, "%s.%s: \"%.100s\" is out of order", path, name, text);
+	else
+		*last = text;
+	return *last;
 }
 
-static void add_record(struct memory *m, const struct slack_record *r)
+static void read_node(struct memory *m, const cJSON *item, const char *of, size_t index,
+		      const char *class, const char **last)
 {
-	ARRAY_ADD(m->records, m->count) = *r;
-}
-
-static int read_node(struct memory *m, const cJSON *item, const char *of, size_t index,
-		     const char *class, const char **last)
-{
-	struct slack_record r = {.class = class, .node = ""};
-	int64_t count = 0;
+	struct slack_record r = {.class = class};
 	char path[64];
 
 	snprintf(path, sizeof(path), "%s.nodes[%zu]", of, index);
-	if (read_name(m, item, path, "node", *last, &r.node) ||
-	    read_number(m, item, path, "count",
-			(double)SLACK_MEMORY_PLACEHOLDERS_MAX - m->placeholders, &count))
-		return -EINVAL;
-	m->placeholders += (uint32_t)count;
-	r.count = (uint32_t)count;
-	add_record(m, &r);
-	*last = r.node;
-	return 0;
+	r.node = read_name(m, item, path, "node", last);
+	r.count = (uint32_t)read_number(m, item, path, "count",
+					(double)SLACK_MEMORY_PLACEHOLDERS_MAX - m->placeholders);
+	m->placeholders += r.count;
+	ARRAY_ADD(m->records, m->count) = r;
 }
 
-/* Older versions saved no shape. */
-static int read_shape(struct memory *m, const cJSON *item, const char *path, struct slack_record *r)
-{
-	if (!member(item, "cpuMillicores"))
-		return 0;
-	if (read_number(m, item, path, "cpuMillicores", EXACT_MAX, &r->shape.cpu_milli) ||
-	    read_number(m, item, path, "memoryBytes", EXACT_MAX, &r->shape.mem_bytes))
-		return -EINVAL;
-	return member(item, "shapeSince")
-		       ? read_time(m, item, path, "shapeSince", &r->shape_since_ns)
-		       : 0;
-}
-
-static int read_class(struct memory *m, const cJSON *item, size_t index, const char **last)
+static void read_class(struct memory *m, const cJSON *item, size_t index, const char **last)
 {
 	const cJSON *nodes = member(item, "nodes");
-	struct slack_record r = {.class = "", .node = ""};
-	int64_t wanted = 0, lower = 0;
+	struct slack_record r = {.node = ""};
 	const char *last_node = "";
 	size_t at = 0;
 	char path[32];
 
 	snprintf(path, sizeof(path), "classes[%zu]", index);
 	if (index >= SLACK_MEMORY_CLASSES_MAX)
-		return error_fail(m->error, -EINVAL, "%s: there are more than %d", path,
-				  SLACK_MEMORY_CLASSES_MAX);
-	if (read_name(m, item, path, "class", *last, &r.class) ||
-	    read_number(m, item, path, "wanted", SLACK_MEMORY_PLACEHOLDERS_MAX, &wanted))
-		return -EINVAL;
-	if (member(item, "lowerSince") &&
-	    (read_time(m, item, path, "lowerSince", &r.lower_since_ns) ||
-	     read_number(m, item, path, "lowerTarget", SLACK_MEMORY_PLACEHOLDERS_MAX, &lower)))
-		return -EINVAL;
+		fail(m, "%s: there are more than %d", path, SLACK_MEMORY_CLASSES_MAX);
+	r.class = read_name(m, item, path, "class", last);
+	r.count = (uint32_t)read_number(m, item, path, "wanted", SLACK_MEMORY_PLACEHOLDERS_MAX);
+	if (member(item, "lowerSince")) {
+		r.lower_since_ns = read_time(m, item, path, "lowerSince");
+		r.lower_target = (uint32_t)read_number(m, item, path, "lowerTarget",
+						       SLACK_MEMORY_PLACEHOLDERS_MAX);
+	}
 	if (!cJSON_IsArray(nodes))
-		return error_fail(m->error, -EINVAL, "%s.nodes: must be a list", path);
-	if (read_shape(m, item, path, &r))
-		return -EINVAL;
-	r.count = (uint32_t)wanted;
-	r.lower_target = (uint32_t)lower;
-	add_record(m, &r);
-	for (const cJSON *node = nodes->child; node; node = node->next)
-		if (read_node(m, node, path, at++, r.class, &last_node))
-			return -EINVAL;
-	*last = r.class;
-	return 0;
+		fail(m, "%s.nodes: must be a list", path);
+	/* Older versions saved no shape. */
+	if (member(item, "cpuMillicores")) {
+		r.shape.cpu_milli = read_number(m, item, path, "cpuMillicores", EXACT_MAX);
+		r.shape.mem_bytes = read_number(m, item, path, "memoryBytes", EXACT_MAX);
+		if (member(item, "shapeSince"))
+			r.shape_since_ns = read_time(m, item, path, "shapeSince");
+	}
+	ARRAY_ADD(m->records, m->count) = r;
+	for (const cJSON *node = m->bad ? NULL : nodes->child; node && !m->bad; node = node->next)
+		read_node(m, node, path, at++, r.class, &last_node);
 }
 
-static int read_classes(struct memory *m, const cJSON *list)
+static void read_classes(struct memory *m, const cJSON *list)
 {
 	const char *last = "";
 	size_t index = 0;
 
 	if (!cJSON_IsArray(list))
-		return error_fail(m->error, -EINVAL, "classes: must be a list");
-	for (const cJSON *item = list->child; item; item = item->next)
-		if (read_class(m, item, index++, &last))
-			return -EINVAL;
-	return 0;
+		fail(m, "classes: must be a list");
+	for (const cJSON *item = m->bad ? NULL : list->child; item && !m->bad; item = item->next)
+		read_class(m, item, index++, &last);
 }
 
 static bool follows(const struct slack_arrival *before, const struct slack_arrival *a)
@@ -284,56 +267,44 @@ static bool follows(const struct slack_arrival *before, const struct slack_arriv
 	return before->shape.mem_bytes < a->shape.mem_bytes;
 }
 
-static int read_arrival(struct memory *m, const cJSON *item, struct slack_arrival *out)
+static void read_arrival(struct memory *m, const cJSON *item)
 {
 	struct slack_arrivals *a = &m->arrivals;
-	int64_t count = 0;
+	struct slack_arrival one;
 	char path[48];
 
 	snprintf(path, sizeof(path), "arrivals.items[%zu]", a->count);
-	if (read_number(m, item, path, "span", EXACT_MAX, &out->span) ||
-	    read_number(m, item, path, "cpuMillicores", EXACT_MAX, &out->shape.cpu_milli) ||
-	    read_number(m, item, path, "memoryBytes", EXACT_MAX, &out->shape.mem_bytes) ||
-	    read_number(m, item, path, "count", COUNT_MAX, &count))
-		return -EINVAL;
-	out->count = (uint32_t)count;
-	slack_amount_add(&m->arrived, &out->shape, count);
+	one.span = read_number(m, item, path, "span", EXACT_MAX);
+	one.shape.cpu_milli = read_number(m, item, path, "cpuMillicores", EXACT_MAX);
+	one.shape.mem_bytes = read_number(m, item, path, "memoryBytes", EXACT_MAX);
+	one.count = (uint32_t)read_number(m, item, path, "count", COUNT_MAX);
+	slack_amount_add(&m->arrived, &one.shape, one.count);
 	if (m->arrived.cpu_milli > ARRIVALS_SUM || m->arrived.mem_bytes > ARRIVALS_SUM)
-		return error_fail(m->error, -EINVAL, "%s: no cluster has that much", path);
-	if (a->count && !follows(out - 1, out))
-		return error_fail(m->error, -EINVAL, "%s: is out of order", path);
-	return 0;
+		fail(m, "%s: no cluster has that much", path);
+	if (a->count && !follows(&a->of[a->count - 1], &one))
+		fail(m, "%s: is out of order", path);
+	ARRAY_ADD(a->of, a->count) = one;
 }
 
-static int read_arrivals(struct memory *m, const cJSON *from)
+static void read_arrivals(struct memory *m, const cJSON *from)
 {
 	const cJSON *items = member(from, "items");
 	struct slack_arrivals *a = &m->arrivals;
 	static const char path[] = "arrivals";
-	int count = cJSON_GetArraySize(items);
 
 	if (!from)
-		return 0;
-	if (read_number(m, from, path, "spanNanoseconds", 86400e9, &a->span_ns) ||
-	    read_number(m, from, path, "keepNanoseconds", EXACT_MAX, &a->keep_ns) ||
-	    read_number(m, from, path, "firstSpan", EXACT_MAX, &a->first_span) ||
-	    read_time(m, from, path, "seen", &a->seen_ns))
-		return -EINVAL;
+		return;
+	a->span_ns = read_number(m, from, path, "spanNanoseconds", 86400e9);
+	a->keep_ns = read_number(m, from, path, "keepNanoseconds", EXACT_MAX);
+	a->first_span = read_number(m, from, path, "firstSpan", EXACT_MAX);
+	a->seen_ns = read_time(m, from, path, "seen");
 	if (a->span_ns < SECOND)
-		return error_fail(m->error, -EINVAL,
-				  "arrivals.spanNanoseconds: is less than a second");
-	if (!cJSON_IsArray(items) || count > SLACK_ARRIVALS_MAX)
-		return error_fail(m->error, -EINVAL, "arrivals.items: must be a list of %d at most",
-				  SLACK_ARRIVALS_MAX);
-	for (const cJSON *item = items->child; item; item = item->next) {
-		a->of = array_grow(a->of, a->count, sizeof(*a->of));
-		a->of[a->count] = (struct slack_arrival){0};
-		if (read_arrival(m, item, &a->of[a->count]))
-			return -EINVAL;
-		a->count++;
-	}
+		fail(m, "arrivals.spanNanoseconds: is less than a second");
+	if (!cJSON_IsArray(items) || cJSON_GetArraySize(items) > SLACK_ARRIVALS_MAX)
+		fail(m, "arrivals.items: must be a list of %d at most", SLACK_ARRIVALS_MAX);
+	for (const cJSON *item = m->bad ? NULL : items->child; item && !m->bad; item = item->next)
+		read_arrival(m, item);
 	a->started = true;
-	return 0;
 }
 
 static void take_over(struct slack_state *s, struct memory *m)
@@ -350,18 +321,15 @@ int slack_memory_read(struct slack_state *s, const char *text, size_t len, struc
 {
 	struct memory m = {.error = error};
 	cJSON *tree = utf8_is_valid(text, len) ? cJSON_ParseWithLength(text, len) : NULL;
-	int rc;
 
 	if (!cJSON_IsObject(tree))
-		rc = error_fail(m.error, -EINVAL, "must be an object of JSON in UTF-8");
-	else
-		rc = read_classes(&m, member(tree, "classes"));
-	if (!rc)
-		rc = read_arrivals(&m, member(tree, "arrivals"));
-	if (!rc)
+		fail(&m, "must be an object of JSON in UTF-8");
+	read_classes(&m, member(tree, "classes"));
+	read_arrivals(&m, member(tree, "arrivals"));
+	if (!m.bad)
 		take_over(s, &m);
 	slack_arrivals_fini(&m.arrivals);
 	free(m.records);
 	cJSON_Delete(tree);
-	return rc;
+	return m.bad ? -EINVAL : 0;
 }
