@@ -21,7 +21,6 @@
 #include "aggregator/model/pod_spec.h"
 #include "aggregator/model/pod_sums.h"
 #include "aggregator/model/resources.h"
-#include "aggregator/model/taints.h"
 #include "shared/buf.h"
 #include "shared/error.h"
 
@@ -132,6 +131,25 @@ enum node_lifecycle {
 };
 
 const char *node_lifecycle_name(enum node_lifecycle l); /* "DrainInProgress" */
+
+/* --- taints of a node, as its spec has them */
+
+struct taint {
+	const char *key, *value, *effect; /* "" where there is none */
+};
+
+/* In the order of the node. */
+struct taints {
+	size_t count;
+	struct taint *of; /* owned with its strings, in one block */
+	bool unreadable; /* no list, or an element of it has no key */
+};
+
+/* From a JSON list. Anything else has no taints, and elements without a key are left out. */
+void taints_read(const cJSON *json, struct taints *out);
+void taints_fini(struct taints *t);
+/* The first with that key, or NULL. */
+const struct taint *taints_find(const struct taints *t, const char *key);
 
 struct kube_node {
 	struct object object;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "aggregator/model/unreadable.h"
+#include "aggregator/model/model.h"
 
 #include <stdio.h>
 #include <string.h>
