@@ -111,12 +111,12 @@ static void add_owner(struct edge *e, const cJSON *pod, const char *uid)
 
 static int read_pods(struct edge *e, struct act_node *node, struct error *error)
 {
-	char *path = mem_printf("/api/v1/pods?fieldSelector=spec.nodeName%%3D%s", node->name);
+	const char *path = edge_keep(e, mem_printf("/api/v1/pods?fieldSelector=spec.nodeName%%3D%s",
+						   node->name));
 	const cJSON *list = edge_get(e, path, READ_MS, error);
 	const cJSON *pod = document_first(list, "items");
 	struct act_pod *pods;
 
-	free(path);
 	if (!list)
 		return -EIO;
 	pods = mem_zalloc((size_t)cJSON_GetArraySize(document_at(list, "items")) + 1,
@@ -150,16 +150,15 @@ static bool are_listed_together(const struct edge_owner *a, const struct edge_ow
 static int read_owners(struct edge *e, size_t first, struct error *error)
 {
 	const struct edge_owner *of = &e->owners[first];
-	char *path;
 	const cJSON *list;
 
 	for (size_t i = 0; i < first; i++)
 		if (are_listed_together(&e->owners[i], of))
 			return 0;
-	path = mem_printf("/api/v1/namespaces/%s/pods?labelSelector=%s", of->namespace,
-			  of->selector);
-	list = edge_get(e, path, READ_MS, error);
-	free(path);
+	list = edge_get(e,
+			edge_keep(e, mem_printf("/api/v1/namespaces/%s/pods?labelSelector=%s",
+						of->namespace, of->selector)),
+			READ_MS, error);
 	if (!list)
 		return -EIO;
 	for (const cJSON *pod = document_first(list, "items"); pod; pod = pod->next)
@@ -191,22 +190,21 @@ static void see_marked(struct edge *e, const cJSON *node)
 
 static int list_marked(struct edge *e, int64_t now_ns, struct error *error)
 {
-	char *path = mem_strdup("/api/v1/nodes?limit=500");
-	const char *next;
+	const char *path = "/api/v1/nodes?limit=500", *next;
 	int rc = 0;
 
 	forget_marked(e);
 	do {
 		const cJSON *list = edge_get(e, path, READ_MS, error);
 
-		free(path);
-		path = NULL;
 		rc = list ? 0 : -EIO;
 		for (const cJSON *n = document_first(list, "items"); n; n = n->next)
 			see_marked(e, n);
 		next = document_text(list, "metadata.continue");
-		if (next && *next)
-			path = mem_printf("/api/v1/nodes?limit=500&continue=%s", next);
+		path = next && *next
+			       ? edge_keep(e,
+					   mem_printf("/api/v1/nodes?limit=500&continue=%s", next))
+			       : NULL;
 		if (list)
 			edge_drop(e);
 	} while (path);
@@ -225,13 +223,10 @@ static int add_node(struct edge *e, const char *name, struct error *error)
 	struct act_cluster *c = &e->cluster;
 	struct error why = {""};
 	const cJSON *doc;
-	char *path;
 
 	if (edge_find_node(e, name))
 		return 0;
-	path = mem_printf("/api/v1/nodes/%s", name);
-	doc = edge_get(e, path, READ_MS, &why);
-	free(path);
+	doc = edge_get(e, edge_keep(e, mem_printf("/api/v1/nodes/%s", name)), READ_MS, &why);
 	if (!doc && e->status == 404)
 		return 0;
 	if (!doc) {

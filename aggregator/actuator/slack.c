@@ -157,12 +157,11 @@ static void read_existing(struct look *l, struct error *error)
 {
 	for (size_t i = 0; i < KINDS && !*error->text; i++)
 		if (!kinds[i].shared && (l->buffers || !kinds[i].of_buffers)) {
-			char *path =
-				mem_printf("%s/%s%s", kinds[i].group, kinds[i].plural, PART_OF);
+			const char *path = edge_keep(l->edge, mem_printf("%s/%s%s", kinds[i].group,
+									 kinds[i].plural, PART_OF));
 			const cJSON *list = edge_get(l->edge, path, READ_MS, error);
 
 			/* Objects of evenkeel. */
-			free(path);
 			for (const cJSON *o = document_first(list, "items"); o; o = o->next)
 				if (is_ours(&kinds[i], o))
 					add_existing(l, &kinds[i], o);
