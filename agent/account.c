@@ -29,10 +29,9 @@
 #include "agent/account_table.h"
 #include "agent/account_track.h"
 #include "agent/cpusets.h"
+#include "shared/demand.h"
 #include "shared/histogram.h"
 #include "shared/mem.h"
-
-#define STARTING_NS (120 * 1000000000LL)
 
 struct account {
 	struct account_table table;
@@ -146,7 +145,7 @@ static void sample_cpu(struct workload *w, const struct track *tr, const struct 
 	if (!w->demand)
 		return;
 	if (!w->born_ns)
-		w->born_ns = tr->at_start ? k->mono_ns - STARTING_NS : k->mono_ns;
+		w->born_ns = tr->at_start ? k->mono_ns - DEMAND_STARTING_NS : k->mono_ns;
 	demand_add(w->demand, milli);
 	if (k->slow)
 		settle_demand(w, tr, k);
@@ -415,7 +414,7 @@ static void fill_demand(const struct account *a, struct workload *w, struct inte
 			      a->machine.cpu_capacity_milli);
 	demand_publish(w->demand, &interval->demand);
 	e->demand_len = (uint16_t)(interval->demand.len - e->demand_at);
-	e->starting = a->last_ns - w->born_ns < STARTING_NS;
+	e->starting = a->last_ns - w->born_ns < DEMAND_STARTING_NS;
 }
 
 static void fill_entries(const struct account *a, struct interval *interval)

@@ -12,6 +12,9 @@
 #include "shared/buf.h"
 #include "shared/histogram.h"
 
+/* After the begin of a container its demand is that of a start. */
+#define DEMAND_STARTING_NS (120 * 1000000000LL)
+
 /*
  * For each bucket with samples, by rising index, two varints (seven bits per byte, lowest first):
  * its distance to the bucket before (the first: its index), and its samples. Two buckets of a

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/demand.h"
 #include "shared/mem.h"
 #include "tests/fleet/use_table.h"
 
@@ -13,6 +14,7 @@ enum { HASH_BOOT = 501 };
 struct seat {
 	uint32_t life; /* of the pod that has it */
 	bool fresh; /* not told yet */
+	int64_t start_until_ns; /* Unix time at which its start is over */
 };
 
 struct machine_sim {
@@ -116,6 +118,7 @@ static void seat_pods(struct machine_sim *m, int64_t at_ns)
 				entity_drop(m->entities[at + k]);
 			make_entities(m, pod, life, at);
 			m->seats[i].life = life;
+			m->seats[i].start_until_ns = first ? 0 : at_ns + DEMAND_STARTING_NS;
 			m->new_pods += !first;
 		}
 		at += entities;
@@ -166,6 +169,10 @@ static size_t make_pod(const struct machine_sim *m, const struct use_table *t, s
 		part->limits = use_table_limits(cluster_container_part(w, k, w->cpu_limit_milli),
 						cluster_container_part(w, k, w->mem_limit_bytes));
 		use_table_make_part(&e->usage, share, k == 0, &part->usage);
+		part->demand_at = (uint32_t)interval->demand.len;
+		use_table_make_demand(t, row, share, &interval->demand);
+		part->demand_len = (uint16_t)(interval->demand.len - part->demand_at);
+		part->starting = interval->end_ns < m->seats[row - 1].start_until_ns;
 	}
 	return at + 1 + w->containers;
 }

@@ -9,7 +9,7 @@
  *	pod 1     .      .   .
  *
  * Rows then become moments, column sums those of the node and its histogram. A container uses a
- * share of its pod, so its moments are its pod's, scaled. Memory needs no ticks: its mean, maximum
+ * share of its pod, so its moments and its demand are its pod's, scaled. Memory needs no ticks: its mean, maximum
  * and last value are closed forms.
  */
 #include "tests/fleet/use_table.h"
@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "shared/clock.h"
+#include "shared/demand.h"
 #include "shared/mem.h"
 
 #define TICK_NS (100 * NS_PER_MS)
@@ -164,6 +165,28 @@ void use_table_make_part(const struct usage *pod, float share, bool first, struc
 	scale_gauge(&u->working_set_bytes, share);
 	if (!first)
 		u->oom_kills = 0;
+}
+
+void use_table_make_demand(const struct use_table *t, size_t row, float share, struct buf *out)
+{
+	struct pattern unlimited = *t->machine.patterns[row];
+	bool throttled = unlimited.limit_milli > 0 &&
+			 fmax(unlimited.low_milli, unlimited.high_milli) > unlimited.limit_milli;
+	float wanted[TICKS_MAX];
+	const float *values = throttled ? wanted : row_of(t, row);
+	struct histogram demand = {0};
+	unsigned int bucket = 0;
+
+	unlimited.limit_milli = 0;
+	if (throttled)
+		pattern_fill_milli(&unlimited, t->start_ns, t->tick_ns, t->ticks, wanted);
+	for (size_t i = 0; i < t->ticks; i++) {
+		/* Most ticks are like the one before. */
+		if (!i || values[i] != values[i - 1])
+			bucket = histogram_bucket((double)(values[i] * share), HISTOGRAM_CPU_X0);
+		demand.count[bucket]++;
+	}
+	demand_encode(&demand, out);
 }
 
 struct kernel_limits use_table_limits(int64_t cpu_milli, int64_t mem_bytes)

@@ -36,6 +36,11 @@ void use_table_make_usage(const struct use_table *t, size_t row, struct usage *u
  * that is the `first`.
  */
 void use_table_make_part(const struct usage *pod, float share, bool first, struct usage *u);
+/*
+ * Appends a container's demand (shared/demand.h): its share of what its pod wants if the limit
+ * throttles the pod, else of what the pod uses.
+ */
+void use_table_make_demand(const struct use_table *t, size_t row, float share, struct buf *out);
 /* The node of an interval whose entries are there: the sum of its pods and the system. */
 void use_table_make_node(const struct use_table *t, struct interval *interval);
 /* What the kernel has for limits of a pod or container; 0: none. */
