@@ -55,7 +55,7 @@ struct demand {
 	size_t count, fresh;
 	struct view *view; /* held; NULL: none */
 	struct demand_table *table; /* held; NULL: none */
-	int64_t table_ns;
+	int64_t table_ns, first_ns; /* of the table; of the first one, 0: none */
 };
 
 /* --- records ---------------------------------------------------------------------------------- */
@@ -449,13 +449,15 @@ static struct demand_table *make_table(struct demand *d, int64_t now_ns)
 
 struct demand_table *demand_table(struct demand *d, int64_t now_ns)
 {
-	int64_t age_ns = now_ns - d->table_ns;
+	int64_t age_ns = now_ns - d->table_ns, keep_ns = (now_ns - d->first_ns) / 4;
 
-	/* At once when the first is measured, or restored. */
-	if (!d->table || age_ns >= TABLE_NS || age_ns < 0) {
+	/* Of a young aggregator most containers come after the first ones. */
+	if (!d->table || age_ns >= (keep_ns < TABLE_NS ? keep_ns : TABLE_NS) || age_ns < 0) {
 		demand_table_drop(d->table);
 		d->table = make_table(d, now_ns);
 		d->table_ns = now_ns;
+		if (!d->first_ns && d->table)
+			d->first_ns = now_ns;
 	}
 	if (d->table)
 		refs_hold(&d->table->users);

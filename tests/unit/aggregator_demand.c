@@ -175,6 +175,25 @@ static void what_is_not_told_does_not_count(void **state)
 	demand_table_drop(t);
 }
 
+/* A young table is made anew soon, an old one once a minute. */
+static void tables_age(void **state)
+{
+	static const struct {
+		int s;
+		double seconds; /* in the table */
+	} steps[] = {{5, 5}, {10, 10}, {300, 15}, {355, 15}, {365, 25}};
+	struct scene *s = *state;
+
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		struct demand_table *t;
+
+		tell(s, of_unit(s, steps[i].s, 100, 10));
+		t = table(s, steps[i].s);
+		assert_close((double)t->of[0]->measured_ns / SEC, steps[i].seconds);
+		demand_table_drop(t);
+	}
+}
+
 static void write(const struct demand_table *t, struct buf *out)
 {
 	struct jsonw w;
@@ -304,6 +323,7 @@ int main(void)
 		TEST(tables_do_not_change),
 		TEST(starts_are_apart_and_nothing_is_above_the_machine),
 		TEST(what_is_not_told_does_not_count),
+		TEST(tables_age),
 		TEST(it_survives_a_restart),
 		TEST(what_cannot_be_is_refused),
 		TEST(containers_are_those_of_workloads),
