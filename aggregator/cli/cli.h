@@ -35,6 +35,8 @@ enum cli_output {
 	OUTPUT_PLAN, /* likewise: a file for evenkeel verify */
 	OUTPUT_PATCH, /* of advise: commands of kubectl */
 	OUTPUT_VPA, /* likewise: objects for kubectl apply */
+	OUTPUT_SCENARIO, /* likewise: a file for evenkeel whatif */
+	OUTPUT_SNAPSHOT, /* of whatif: the changed cluster, a file for --snapshot */
 	OUTPUT_BALLOONS, /* of slack: objects for kubectl apply */
 	OUTPUT_BUFFERS, /* likewise */
 };

@@ -2,8 +2,9 @@
 /*
  * evenkeel advise: requests and limits for the containers of workloads, those first whose requests
  * are too small. -o patch prints a line for kubectl for each workload, -o vpa objects of
- * VerticalPodAutoscaler; both only change what differs by a tenth, and limits only where there are
- * some. --nodes makes the change in a copy of the cluster, as evenkeel whatif does.
+ * VerticalPodAutoscaler, -o scenario the changes for evenkeel whatif; they only change what differs
+ * by a tenth, and patches limits only where there are some. --nodes makes the changes in a copy of
+ * the cluster, as evenkeel whatif does.
  */
 #include <errno.h>
 #include <math.h>
@@ -18,6 +19,7 @@
 #include "aggregator/policy/advice/advice.h"
 #include "shared/array.h"
 #include "shared/json_yaml.h"
+#include "shared/jsonw.h"
 #include "shared/mem.h"
 #include "shared/units.h"
 
@@ -249,7 +251,7 @@ static const struct kind_row *kind_of(const cJSON *item)
 	return NULL;
 }
 
-/* As Kubernetes names objects: safe in a shell. */
+/* As Kubernetes names objects: safe in a shell and in JSON. */
 static bool is_plain(const char *name)
 {
 	return *name && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz"
@@ -265,186 +267,195 @@ static bool is_told(const cJSON *item)
 		document_is(item, "verdict", "tooLarge"));
 }
 
-/* "cpu": "250m", if it is proposed, and, for only_present, there is some now. */
-static void add_quantity(cJSON *to, const cJSON *item, const char *amounts, const char *key,
-			 const char *resource, double unit, const char *suffix, bool only_present)
+/* amounts: "requests" or "limits". */
+static double amount_of(const cJSON *item, const char *prefix, const char *amounts, const char *key)
 {
-	char *now = mem_printf("%s.%s", amounts, key),
-	     *proposed = mem_printf("proposed.%s.%s", amounts, key), *text;
-	double amount = document_number(item, proposed);
+	char *path = mem_printf("%s%s.%s", prefix, amounts, key);
+	double amount = document_number(item, path);
 
-	if (!isnan(amount) && !(only_present && isnan(document_number(item, now)))) {
-		text = mem_printf("%.0f%s", ceil(amount / unit), suffix);
-		cJSON_AddStringToObject(to, resource, text);
-		free(text);
-	}
-	free(now);
-	free(proposed);
+	free(path);
+	return amount;
 }
 
-/* amounts: "requests" or "limits" of what is proposed. */
-static void add_amounts(cJSON *to, const char *key, const cJSON *item, const char *amounts,
-			bool only_present)
+static const struct {
+	const char *name, *key, *suffix;
+	double unit;
+} resources[] = {{"cpu", "cpuMillicores", "m", 1}, {"memory", "memoryBytes", "Mi", 0x1p20}};
+
+enum { RESOURCES = sizeof(resources) / sizeof(resources[0]) };
+
+/* KEY:{"cpu":"250m"} of what is proposed, and, for only_present, there is some now. */
+static void write_amounts(struct jsonw *w, const char *key, const cJSON *item, const char *amounts,
+			  bool only_present)
 {
-	cJSON *list = cJSON_CreateObject();
+	bool opened = false;
 
-	add_quantity(list, item, amounts, "cpuMillicores", "cpu", 1, "m", only_present);
-	add_quantity(list, item, amounts, "memoryBytes", "memory", 0x1p20, "Mi", only_present);
-	if (list->child)
-		cJSON_AddItemToObject(to, key, list);
-	else
-		cJSON_Delete(list);
-}
-
-/* The items of one workload from the first on that are told; *item becomes the one behind them. */
-static cJSON *containers_of(const cJSON **item, cJSON *(*make)(const cJSON *item))
-{
-	const cJSON *first = *item;
-	cJSON *list = cJSON_CreateArray();
-
-	for (; *item && is_same_workload(first, *item); *item = (*item)->next)
-		if (is_told(*item))
-			cJSON_AddItemToArray(list, make(*item));
-	return list;
-}
-
-static cJSON *patch_container(const cJSON *item)
-{
-	cJSON *c = cJSON_CreateObject(), *resources;
-
-	cJSON_AddStringToObject(c, "name", document_text(item, "container"));
-	resources = cJSON_AddObjectToObject(c, "resources");
-	add_amounts(resources, "requests", item, "requests", false);
-	add_amounts(resources, "limits", item, "limits", true);
-	return c;
-}
-
-static void show_patches(struct advise *a)
-{
-	const cJSON *item = document_first(a->items, ""), *first;
-
-	while ((first = item) != NULL) {
-		cJSON *containers = containers_of(&item, patch_container), *patch, *at;
-		const struct kind_row *kind = kind_of(first);
+	for (size_t i = 0; i < RESOURCES; i++) {
+		double amount = amount_of(item, "proposed.", amounts, resources[i].key);
 		char *text;
 
-		if (!containers->child || !kind) {
-			cJSON_Delete(containers);
+		if (isnan(amount) ||
+		    (only_present && isnan(amount_of(item, "", amounts, resources[i].key))))
 			continue;
-		}
-		patch = cJSON_CreateObject();
-		at = cJSON_AddObjectToObject(patch, "spec");
-		if (kind->whole)
-			at = cJSON_AddObjectToObject(cJSON_AddObjectToObject(at, "jobTemplate"),
-						     "spec");
-		at = cJSON_AddObjectToObject(cJSON_AddObjectToObject(at, "template"), "spec");
-		cJSON_AddItemToObject(at, "containers", containers);
-		text = cJSON_PrintUnformatted(patch);
-		buf_printf(&a->cli->out,
-			   "kubectl patch %s %s --namespace %s --type strategic --patch '%s'\n",
-			   kind->kind, document_text(first, "workload.name"),
-			   document_text(first, "namespace"), text);
+		if (!opened)
+			jsonw_key_object(w, key);
+		opened = true;
+		text = mem_printf("%.0f%s", ceil(amount / resources[i].unit), resources[i].suffix);
+		jsonw_key_string(w, resources[i].name, text);
 		free(text);
-		cJSON_Delete(patch);
 	}
+	if (opened)
+		jsonw_object_close(w);
 }
 
-static cJSON *bound_container(const cJSON *item)
+static void write_patch(struct jsonw *w, const cJSON *item)
 {
-	cJSON *c = cJSON_CreateObject();
-
-	cJSON_AddStringToObject(c, "containerName", document_text(item, "container"));
-	add_amounts(c, "minAllowed", item, "requests", false);
-	add_amounts(c, "maxAllowed", item, "limits", false);
-	return c;
+	jsonw_key_string(w, "name", document_text(item, "container"));
+	jsonw_key_object(w, "resources");
+	write_amounts(w, "requests", item, "requests", false);
+	write_amounts(w, "limits", item, "limits", true);
+	jsonw_object_close(w);
 }
 
-static void show_autoscalers(struct advise *a)
+static void print_patch(const struct kind_row *kind, const char *namespace, const char *name,
+			const char *containers, struct buf *out)
+{
+	buf_printf(out,
+		   "kubectl patch %s %s --namespace %s --type strategic --patch "
+		   "'{\"spec\":%s{\"template\":{\"spec\":{\"containers\":%s}}}%s}'\n",
+		   kind->kind, name, namespace, kind->whole ? "{\"jobTemplate\":{\"spec\":" : "",
+		   containers, kind->whole ? "}}" : "");
+}
+
+static void write_bounds(struct jsonw *w, const cJSON *item)
+{
+	jsonw_key_string(w, "containerName", document_text(item, "container"));
+	write_amounts(w, "minAllowed", item, "requests", false);
+	write_amounts(w, "maxAllowed", item, "limits", false);
+}
+
+static void print_autoscaler(const struct kind_row *kind, const char *namespace, const char *name,
+			     const char *containers, struct buf *out)
+{
+	char *text = mem_printf(
+		"{\"apiVersion\":\"autoscaling.k8s.io/v1\",\"kind\":\"VerticalPodAutoscaler\","
+		"\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\"},\"spec\":{\"targetRef\":{"
+		"\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"%s\"},"
+		"\"updatePolicy\":{\"updateMode\":\"Off\"},"
+		"\"resourcePolicy\":{\"containerPolicies\":%s}}}",
+		name, namespace, kind->version, kind->kind, name, containers);
+	cJSON *object = cJSON_Parse(text);
+
+	json_yaml_write(object, true, out);
+	cJSON_Delete(object);
+	free(text);
+}
+
+/* For each workload that is told: write adds the members of a container, print the whole. */
+static void show_workloads(struct advise *a, void (*write)(struct jsonw *w, const cJSON *item),
+			   void (*print)(const struct kind_row *kind, const char *namespace,
+					 const char *name, const char *containers, struct buf *out))
 {
 	const cJSON *item = document_first(a->items, ""), *first;
 
 	while ((first = item) != NULL) {
-		cJSON *containers = containers_of(&item, bound_container), *vpa, *at, *ref;
-		const struct kind_row *kind = kind_of(first);
+		struct buf containers = BUF_INIT;
+		bool told = false;
+		struct jsonw w;
 
-		if (!containers->child || !kind) {
-			cJSON_Delete(containers);
-			continue;
+		jsonw_init(&w, &containers);
+		jsonw_array_open(&w);
+		for (; is_same_workload(first, item); item = item->next) {
+			if (!is_told(item))
+				continue;
+			jsonw_object_open(&w);
+			write(&w, item);
+			jsonw_object_close(&w);
+			told = true;
 		}
-		vpa = cJSON_CreateObject();
-		cJSON_AddStringToObject(vpa, "apiVersion", "autoscaling.k8s.io/v1");
-		cJSON_AddStringToObject(vpa, "kind", "VerticalPodAutoscaler");
-		at = cJSON_AddObjectToObject(vpa, "metadata");
-		cJSON_AddStringToObject(at, "name", document_text(first, "workload.name"));
-		cJSON_AddStringToObject(at, "namespace", document_text(first, "namespace"));
-		at = cJSON_AddObjectToObject(vpa, "spec");
-		ref = cJSON_AddObjectToObject(at, "targetRef");
-		cJSON_AddStringToObject(ref, "apiVersion", kind->version);
-		cJSON_AddStringToObject(ref, "kind", kind->kind);
-		cJSON_AddStringToObject(ref, "name", document_text(first, "workload.name"));
-		cJSON_AddStringToObject(cJSON_AddObjectToObject(at, "updatePolicy"), "updateMode",
-					"Off");
-		cJSON_AddItemToObject(cJSON_AddObjectToObject(at, "resourcePolicy"),
-				      "containerPolicies", containers);
-		json_yaml_write(vpa, true, &a->cli->out);
-		cJSON_Delete(vpa);
+		jsonw_array_close(&w);
+		if (told)
+			print(kind_of(first), document_text(first, "namespace"),
+			      document_text(first, "workload.name"), containers.data, &a->cli->out);
+		buf_fini(&containers);
 	}
 }
 
-/* --- nodes ------------------------------------------------------------------------------------ */
+/* --- what if ---------------------------------------------------------------------------------- */
 
-/* A request is no larger than the limit that stays. */
-static void add_amount(struct buf *out, const cJSON *item, const char *resource, const char *key,
-		       double unit, const char *suffix)
+/*
+ * The argument of evenkeel whatif --resize: "shop/web=app/cpu:250m,memory:300Mi". A request is no
+ * larger than the limit that stays.
+ */
+static char *resize_of(const cJSON *item)
 {
-	char *proposed = mem_printf("proposed.requests.%s", key),
-	     *limit = mem_printf("limits.%s", key);
-	double amount = fmin(document_number(item, proposed), document_number(item, limit));
+	struct buf text = BUF_INIT;
+	char mark = '/';
 
-	if (!isnan(document_number(item, proposed)))
-		buf_printf(out, "%s%s:%.0f%s", out->len ? "," : "", resource, floor(amount / unit),
-			   suffix);
-	free(proposed);
-	free(limit);
+	buf_printf(&text, "%s/%s=%s", document_text(item, "namespace"),
+		   document_text(item, "workload.name"), document_text(item, "container"));
+	for (size_t i = 0; i < RESOURCES; i++) {
+		double amount = amount_of(item, "proposed.", "requests", resources[i].key),
+		       limit = amount_of(item, "", "limits", resources[i].key);
+
+		if (isnan(amount))
+			continue;
+		buf_printf(&text, "%c%s:%.0f%s", mark, resources[i].name,
+			   floor(fmin(amount, limit) / resources[i].unit), resources[i].suffix);
+		mark = ',';
+	}
+	return buf_take(&text, NULL);
 }
 
-/* The argument of evenkeel whatif --resize: "shop/web=app/cpu:250m,memory:300Mi". */
-static void add_resize(struct option_list *to, const cJSON *item)
+/* The caller frees them. */
+static struct option_list resizes_of(const struct advise *a)
 {
-	struct buf amounts = BUF_INIT;
+	struct option_list resizes = {0};
 
-	add_amount(&amounts, item, "cpu", "cpuMillicores", 1, "m");
-	add_amount(&amounts, item, "memory", "memoryBytes", 0x1p20, "Mi");
-	to->items = array_grow(to->items, to->count, sizeof(*to->items));
-	to->items[to->count++] = mem_printf("%s/%s=%s/%s", document_text(item, "namespace"),
-					    document_text(item, "workload.name"),
-					    document_text(item, "container"), amounts.data);
-	buf_fini(&amounts);
+	for (const cJSON *item = document_first(a->items, ""); item; item = item->next) {
+		/* Pods of a CronJob are those of its Jobs. */
+		if (!is_told(item) || document_is(item, "workload.kind", "CronJob"))
+			continue;
+		resizes.items = array_grow(resizes.items, resizes.count, sizeof(*resizes.items));
+		resizes.items[resizes.count++] = resize_of(item);
+	}
+	return resizes;
+}
+
+/* A list of one scenario, named as the policy. */
+static void show_scenario(struct advise *a)
+{
+	struct option_list resizes = resizes_of(a);
+	cJSON *list = cJSON_CreateArray(), *scenario = cJSON_CreateObject();
+
+	cJSON_AddItemToArray(list, scenario);
+	cJSON_AddStringToObject(scenario, "name", advice_policies[a->cli->options->policy]);
+	cJSON_AddItemToObject(scenario, "resize",
+			      cJSON_CreateStringArray((const char *const *)resizes.items,
+						      (int)resizes.count));
+	json_yaml_write(list, false, &a->cli->out);
+	cJSON_Delete(list);
+	option_list_free(&resizes);
 }
 
 static int show_nodes(struct advise *a)
 {
 	struct cli_options options = *a->cli->options;
-	struct option_list resize = {0};
+	const struct cli_options *given = a->cli->options;
+	size_t operands = a->cli->operand_count;
 	int code = CLI_OK;
 
-	for (const cJSON *item = document_first(a->items, ""); item; item = item->next)
-		if (is_told(item) && !document_is(item, "workload.kind", "CronJob"))
-			add_resize(&resize, item);
-	if (!resize.count) {
+	options.changes.resize = resizes_of(a);
+	if (!options.changes.resize.count) {
 		lines_print(a->cli, "Nothing would change: no request is too small or too large.");
 	} else {
-		const struct cli_options *given = a->cli->options;
-		size_t operands = a->cli->operand_count;
-
-		options.changes.resize = resize;
 		a->cli->options = &options;
 		a->cli->operand_count = 0;
 		code = command_whatif.run(a->cli);
 		a->cli->options = given;
 		a->cli->operand_count = operands;
 	}
-	option_list_free(&resize);
+	option_list_free(&options.changes.resize);
 	return code;
 }
 
@@ -459,9 +470,11 @@ static int show(struct advise *a, const struct list *l)
 	if (cli->options->output == OUTPUT_JSON)
 		list_print_json(l, &cli->out);
 	else if (cli->options->output == OUTPUT_PATCH)
-		show_patches(a);
+		show_workloads(a, write_patch, print_patch);
 	else if (cli->options->output == OUTPUT_VPA)
-		show_autoscalers(a);
+		show_workloads(a, write_bounds, print_autoscaler);
+	else if (cli->options->output == OUTPUT_SCENARIO)
+		show_scenario(a);
 	else if (a->items->child)
 		show_table(a);
 	if (a->items->child)

@@ -675,6 +675,36 @@ static int show_answers(struct whatif_run *run, const struct variant *of, size_t
 	return run->before_code;
 }
 
+/* The Snapshot of the cluster with the only change. */
+static int show_snapshot(struct whatif_run *run, const struct variant *of, size_t count)
+{
+	const struct variant *const both[] = {&now, of};
+	int code = CLI_OK;
+
+	if (count > 1 || run->command.count)
+		return cli_fail(&run->cli->reason, CLI_USAGE,
+				"-o snapshot is one changed cluster: give one scenario, and no "
+				"COMMAND");
+	/* As it is first: its notes are no fault of the change. */
+	for (size_t i = 0; i < 2 && !code; i++) {
+		struct offline *files = NULL;
+		cJSON *snapshot;
+		char *text;
+
+		code = open_changed(run, both[i], &files, &snapshot);
+		if (code)
+			continue;
+		text = i ? cJSON_PrintUnformatted(snapshot) : NULL;
+		if (text)
+			buf_add_str(&run->cli->out, text);
+		free(text);
+		cJSON_Delete(snapshot);
+		offline_close(files);
+	}
+	buf_add_char(&run->cli->out, '\n');
+	return code;
+}
+
 /* Of COMMAND: "OPTION=VALUE". */
 static int check_settings(struct cli *cli, const struct variant *of, size_t count)
 {
@@ -722,7 +752,9 @@ static int run(struct cli *cli)
 	if (rc)
 		code = client_exit(rc);
 	else
-		code = (run.command.count ? show_answers : show_figures)(&run, of, count);
+		code = (cli->options->output == OUTPUT_SNAPSHOT ? show_snapshot
+			: run.command.count			? show_answers
+								: show_figures)(&run, of, count);
 out:
 	free(of);
 	scenarios_fini(&scenarios);

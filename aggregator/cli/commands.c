@@ -32,8 +32,8 @@ static const struct command *const commands[] = {
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 static const char *const outputs[] = {
-	"table",	   "wide",	  "json", "yaml",  "csv", "name",
-	"commands",	   "soft-taints", "plan", "patch", "vpa", "balloons",
+	"table",	   "wide", "json",  "yaml", "csv",	"name",	    "commands",
+	"soft-taints",	   "plan", "patch", "vpa",  "scenario", "snapshot", "balloons",
 	"capacitybuffers", NULL};
 static const char *const periods[] = {"2s", NULL};
 static const char *const colors[] = {"auto", "always", "never", NULL};
@@ -74,7 +74,9 @@ const struct option_spec commands_common[] = {
 		   "table, wide (more columns), json (the API's object, indented on a terminal), "
 		   "yaml (the same in YAML), csv (the table with every column), name (node/NAME, "
 		   "pod/NAMESPACE/NAME ..); of drain commands (for kubectl) or plan (for evenkeel "
-		   "verify); of slack balloons or capacitybuffers (objects for kubectl apply)."),
+		   "verify); of advise patch, vpa or scenario (for evenkeel whatif); of whatif "
+		   "snapshot (for --snapshot); of slack balloons or capacitybuffers (objects for "
+		   "kubectl apply)."),
 	CLI_TEXT("namespace", 'n', namespace, "NAMESPACE", "Only pods of this namespace."),
 	CLI_FLAG("all-namespaces", 'A', all_namespaces,
 		 "Pods of all namespaces, which is the default."),

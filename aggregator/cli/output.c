@@ -28,19 +28,29 @@ bool output_is_rows(enum cli_output form)
 	return form == OUTPUT_CSV || form == OUTPUT_NAME;
 }
 
+#define OWNED(form, name, command) [form] = {command, "-o " name " goes with " command}
+
+/* Forms of one command alone. */
+static const struct {
+	const char *command, *refusal;
+} owners[] = {
+	OWNED(OUTPUT_COMMANDS, "commands", "drain"),
+	OWNED(OUTPUT_SOFT_TAINTS, "soft-taints", "drain"),
+	OWNED(OUTPUT_PLAN, "plan", "drain"),
+	OWNED(OUTPUT_PATCH, "patch", "advise"),
+	OWNED(OUTPUT_VPA, "vpa", "advise"),
+	OWNED(OUTPUT_SCENARIO, "scenario", "advise"),
+	OWNED(OUTPUT_SNAPSHOT, "snapshot", "whatif"),
+	OWNED(OUTPUT_BALLOONS, "balloons", "slack"),
+	OWNED(OUTPUT_BUFFERS, "capacitybuffers", "slack"),
+};
+
 const char *output_conflict(const struct cli_options *o, const struct command *command)
 {
-	if (o->output >= OUTPUT_BALLOONS && strcmp(command->name, "slack") != 0)
-		return "-o balloons and -o capacitybuffers go with slack";
-	if (o->output == OUTPUT_COMMANDS && strcmp(command->name, "drain") != 0)
-		return "-o commands goes with drain";
-	if (o->output == OUTPUT_SOFT_TAINTS && strcmp(command->name, "drain") != 0)
-		return "-o soft-taints goes with drain";
-	if (o->output == OUTPUT_PLAN && strcmp(command->name, "drain") != 0)
-		return "-o plan goes with drain";
-	if ((o->output == OUTPUT_PATCH || o->output == OUTPUT_VPA) &&
-	    strcmp(command->name, "advise") != 0)
-		return "-o patch and -o vpa go with advise";
+	const char *owner = owners[o->output].command;
+
+	if (owner && strcmp(command->name, owner) != 0)
+		return owners[o->output].refusal;
 	if (output_is_rows((enum cli_output)o->output) && !command->lists)
 		return "-o csv and -o name go with lists; take -o json or yaml here";
 	if (output_is_rows((enum cli_output)o->output) && o->explain)
@@ -163,7 +173,7 @@ static void show_json(struct cli *cli)
 
 int output_finish(struct cli *cli, int code)
 {
-	if (cli->out.len && (cli->form == OUTPUT_JSON || cli->form >= OUTPUT_BALLOONS))
+	if (cli->out.len && (cli->form == OUTPUT_JSON || cli->form >= OUTPUT_SNAPSHOT))
 		show_json(cli);
 	if (cli->form == OUTPUT_YAML) {
 		cJSON *object;

@@ -33,15 +33,17 @@ enum { FILE_MOST = 64 << 20, DEPTH_MOST = 64, REPLICAS_MOST = 10000, NODES_MOST 
 /* The name of what people call the workload: a Deployment's, without the hash of its ReplicaSet. */
 static bool is_of_workload(const cJSON *pod, const char *namespace, const char *workload)
 {
-	const cJSON *controller = document_controller(pod);
-	const char *owner = document_text_or(controller, "name", ""),
-		   *hash = document_label(pod, "pod-template-hash");
+	const cJSON *controller;
+	const char *owner, *hash;
 	size_t len = strlen(workload);
 
-	if (!document_is(pod, "kind", "Pod") || whatif_has_ended(pod) ||
-	    document_text(pod, "metadata.deletionTimestamp") ||
-	    !document_is(pod, "metadata.namespace", namespace))
+	if (!document_is(pod, "kind", "Pod") ||
+	    !document_is(pod, "metadata.namespace", namespace) || whatif_has_ended(pod) ||
+	    document_text(pod, "metadata.deletionTimestamp"))
 		return false;
+	controller = document_controller(pod);
+	owner = document_text_or(controller, "name", "");
+	hash = document_label(pod, "pod-template-hash");
 	if (strcmp(owner, workload) == 0)
 		return true;
 	if (!document_is(controller, "kind", "ReplicaSet") || strncmp(owner, workload, len) != 0 ||

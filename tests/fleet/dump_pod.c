@@ -204,7 +204,13 @@ void dump_pod(struct dump *d, size_t pod)
 	cluster_namespace_name(w->namespace, namespace);
 	dump_open(d, "v1", "Pod");
 	dump_metadata(d, DUMP_POD, pod, namespace, name);
-	dump_app(d, "labels", w->name);
+	jsonw_key(&d->w, "labels");
+	jsonw_object_open(&d->w);
+	jsonw_key_string(&d->w, "app", w->name);
+	/* By it and the ReplicaSet's name the Deployment is known. */
+	if (w->kind == WORKLOAD_DEPLOYMENT)
+		jsonw_key_string(&d->w, "pod-template-hash", strrchr(owner.name, '-') + 1);
+	jsonw_object_close(&d->w);
 	if (owner.kind) {
 		dump_uid(d, owner.dump_kind, p->workload, uid);
 		dump_owner(d, owner.api_version, owner.kind, owner.name, uid);

@@ -419,8 +419,8 @@ static void says_what_does_not_go(void **state)
 		const char *words, *err;
 	} cases[] = {
 		{"nodes -o balloons",
-		 "evenkeel: -o balloons and -o capacitybuffers go with slack\n"},
-		{"nodes -o vpa", "evenkeel: -o patch and -o vpa go with advise\n"},
+		 "evenkeel: -o balloons goes with slack\n"},
+		{"nodes -o vpa", "evenkeel: -o vpa goes with advise\n"},
 		{"version -o csv",
 		 "evenkeel: -o csv and -o name go with lists; take -o json or yaml here\n"},
 		{"scores -o name --explain",
