@@ -524,14 +524,15 @@ const struct command command_advise = {
 	.summary = "Show which requests and limits containers need",
 	.details =
 		"Shows one row for each container of a workload, those first whose requests are "
-		"too "
-		"small. WORKLOAD is NAME, NAMESPACE/NAME or NAMESPACE/KIND/NAME. Demand for CPU is "
-		"use and what throttling cut off, over all pods of the workload, without the first "
-		"two minutes of each; a day counts half as much as the day after it. LIM-NEEDED is "
-		"the CPU limit at which no more than --throttled-below of the periods are "
-		"throttled. -o patch prints commands of kubectl, -o vpa VerticalPodAutoscalers "
-		"that "
-		"change nothing (updateMode Off); a container without a limit gets none.",
+		"too small. WORKLOAD is NAME, NAMESPACE/NAME or NAMESPACE/KIND/NAME. Demand for "
+		"CPU "
+		"is use and what throttling cut off, over all pods of the workload, without the "
+		"first two minutes of each; a day counts half as much as the day after it. "
+		"LIM-NEEDED is the CPU limit at which no more than --throttled-below of the "
+		"periods "
+		"are throttled. -o patch prints commands of kubectl, -o vpa VerticalPodAutoscalers "
+		"that change nothing (updateMode Off), -o scenario a file for evenkeel whatif "
+		"--scenarios; a container without a limit gets none.",
 	.examples = {{"evenkeel advise -n shop", "Requests and limits of a namespace."},
 		     {"evenkeel advise shop/web --explain", "The numbers behind each proposal."},
 		     {"evenkeel advise --policy saving --nodes",

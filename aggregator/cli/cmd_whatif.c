@@ -774,7 +774,8 @@ const struct command command_whatif = {
 		"nodes; pods on them; PENDING-PODS; UNSCHEDULABLE: pending pods that fit no node; "
 		"CPU and memory that are requested and used, as shares of the allocatable; nodes "
 		"to DRAIN now, and UNNEEDED ones; SLACK: placeholders wanted, and PLACED. Nothing "
-		"is scheduled: pods of a removed node and new pods of a workload are pending. Exit "
+		"is scheduled: pods of a removed node and new pods of a workload are pending. "
+		"-o snapshot prints the changed cluster, a file for --snapshot. Exit "
 		"status 2: a change cannot be made, or COMMAND cannot be run.",
 	.examples = {{"evenkeel whatif --remove node-7", "What the loss of a node would mean."},
 		     {"evenkeel whatif --add 3xnode-7 -- drain",

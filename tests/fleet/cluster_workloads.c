@@ -56,7 +56,8 @@ static void take_name(const struct cluster *c, size_t index, bool batch, struct 
 	if (nth >= (size_t)ROLES * APPS || batch)
 		snprintf(w->name, sizeof(w->name), "%s-%s-%zu", app,
 			 batch ? jobs[nth % 5] : role->name, nth);
-	if (w->kind == WORKLOAD_DEPLOYMENT && cluster_unit(c, HASH_KIND, index) < 0.03)
+	if (w->kind == WORKLOAD_DEPLOYMENT && !c->config.movable &&
+	    cluster_unit(c, HASH_KIND, index) < 0.03)
 		w->kind = WORKLOAD_BARE;
 }
 
@@ -130,9 +131,9 @@ void workload_make(const struct cluster *c, size_t index, bool batch, struct wor
 	if (batch || w->replicas < 2)
 		return;
 	w->apart = w->volume || flags >> 8 & 1;
-	w->spread = !w->apart && flags >> 9 & 1;
+	w->spread = !w->apart && !c->config.movable && flags >> 9 & 1;
 	w->budget = w->volume || flags >> 10 & 1;
-	w->scratch = !w->volume && (flags >> 11) % 16 == 0;
+	w->scratch = !w->volume && !c->config.movable && (flags >> 11) % 16 == 0;
 }
 
 void workload_make_daemon(uint32_t which, struct workload *w)

@@ -278,7 +278,9 @@ struct asked {
 static void write_quota(struct dump *d, uint32_t i, const struct asked *asked)
 {
 	bool borrows = i % 3 == 1;
-	int64_t min = borrows ? 60 : 120, max = borrows ? 130 : 200;
+	/* Above the sum of all min nobody's replacement is admitted. */
+	int64_t lends = d->cluster->config.movable ? 150 : 120;
+	int64_t min = borrows ? 60 : lends, max = borrows ? 130 : 200;
 	char namespace[CLUSTER_NAME_MAX];
 
 	cluster_namespace_name(i, namespace);

@@ -110,7 +110,7 @@ static void write_budget(struct dump *d, size_t workload, const char *namespace)
 {
 	const struct workload *w = &d->cluster->workloads[workload];
 	/* Every fourth lets nothing go. */
-	int allowed = workload % 4 ? 1 : 0;
+	int allowed = workload % 4 || d->cluster->config.movable ? 1 : 0;
 
 	dump_open(d, "policy/v1", "PodDisruptionBudget");
 	dump_metadata(d, DUMP_BUDGET, workload, namespace, w->name);

@@ -34,6 +34,7 @@ struct fleet_options {
 	int64_t interval_ns, duration_ns, warmup_ns, last_acks_ns, ring_span_ns, history_ns;
 	int64_t day_ns, pod_life_ns, node_life_ns, node_down_ns, skew_ns, ack_delay_ns;
 	double ack_loss;
+	bool movable;
 	char *aggregator, *also, *key_file, *aggregator_key, *join_token_file, *dump, *report;
 	struct program_common common;
 };
@@ -135,6 +136,10 @@ static const struct option_spec specs[] = {
 	 .min = 1e9,
 	 .max = 30 * 86400e9,
 	 .help = "Another pod takes the place of each after so long; without it they stay."},
+	FLAG_OPTION(
+		"movable", 0, AT(movable),
+		"Pods can leave their nodes: they have controllers, budgets and quotas with room, "
+		"no emptyDir and no spread."),
 	{.name = "node-life",
 	 .kind = OPTION_DURATION,
 	 .offset = AT(node_life_ns),
@@ -436,6 +441,7 @@ static int run(const void *values, struct error *why)
 		.seed = (uint64_t)o->seed,
 		.day_ns = o->day_ns,
 		.pod_life_ns = o->pod_life_ns,
+		.movable = o->movable,
 		.epoch_ns = clock_wall_ns(),
 	};
 	struct fleet f = {.options = o};

@@ -418,8 +418,7 @@ static void says_what_does_not_go(void **state)
 	static const struct {
 		const char *words, *err;
 	} cases[] = {
-		{"nodes -o balloons",
-		 "evenkeel: -o balloons goes with slack\n"},
+		{"nodes -o balloons", "evenkeel: -o balloons goes with slack\n"},
 		{"nodes -o vpa", "evenkeel: -o vpa goes with advise\n"},
 		{"version -o csv",
 		 "evenkeel: -o csv and -o name go with lists; take -o json or yaml here\n"},
@@ -427,7 +426,7 @@ static void says_what_does_not_go(void **state)
 		 "evenkeel: --explain has no rows: it goes with -o table, wide, json and yaml\n"},
 		{"nodes -o xml", "evenkeel: --output: \"xml\" is not known; it is table, wide, "
 				 "json, yaml, csv, name, commands, soft-taints, plan, patch, vpa, "
-				 "balloons or capacitybuffers\n"},
+				 "scenario, snapshot, balloons or capacitybuffers\n"},
 	};
 	struct buf out = BUF_INIT, err = BUF_INIT;
 

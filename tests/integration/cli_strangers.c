@@ -270,7 +270,7 @@ static const char *const commands[] = {
 static const char *const forms[] = {
 	"table", "wide",     "json",	    "yaml",	"csv",
 	"name",	 "commands", "soft-taints", "balloons", "capacitybuffers",
-	"patch", "vpa"};
+	"patch", "vpa",	     "scenario"};
 
 enum {
 	COMMANDS = sizeof(commands) / sizeof(commands[0]),

@@ -475,6 +475,7 @@ static void test_command(void **state)
 		 "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, "
 		 "resources: {requests: {cpu: garbage}}}]}}",
 		 2, "", "garbage"},
+		{"--remove node-0000 -o snapshot -- nodes", NULL, 2, "", "give one scenario"},
 		{"--remove node-0000 -- nodes -o commands", NULL, 2, "", "goes with drain"},
 		{"--set bad=1 -- nodes", NULL, 2, "", "unknown option --bad"},
 		{"--scenarios /nonexistent", NULL, 2, "", "/nonexistent"},
