@@ -682,9 +682,9 @@ static int show_snapshot(struct whatif_run *run, const struct variant *of, size_
 	int code = CLI_OK;
 
 	if (count > 1 || run->command.count)
-		return cli_fail(&run->cli->reason, CLI_USAGE,
-				"-o snapshot is one changed cluster: give one scenario, and no "
-				"COMMAND");
+		return error_fail(&run->cli->reason, CLI_USAGE,
+				  "-o snapshot is one changed cluster: give one scenario, and no "
+				  "COMMAND");
 	/* As it is first: its notes are no fault of the change. */
 	for (size_t i = 0; i < 2 && !code; i++) {
 		struct offline *files = NULL;
