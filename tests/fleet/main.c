@@ -139,7 +139,7 @@ static const struct option_spec specs[] = {
 	FLAG_OPTION(
 		"movable", 0, AT(movable),
 		"Pods can leave their nodes: they have controllers, budgets and quotas with room, "
-		"no emptyDir and no spread."),
+		"and no emptyDir."),
 	{.name = "node-life",
 	 .kind = OPTION_DURATION,
 	 .offset = AT(node_life_ns),

@@ -515,6 +515,39 @@ static void slack_keeps_its_room_wherever_pods_go(void **unused)
 
 /* --- where the scheduler puts them */
 
+#define SPREAD                                                                                     \
+	"'topologySpreadConstraints':[{'maxSkew':1,'topologyKey':'zone',"                          \
+	"'whenUnsatisfiable':'DoNotSchedule','labelSelector':{'matchLabels':{'app':'web'}}}]"
+
+/* The scheduler knows no placeholder: with web-1 gone from zone 1, zone 2 may not have two. */
+static void extra_capacity_counts_in_no_domain(void **unused)
+{
+	struct kube_pod *extra = place_fixture_record("extra", "", "'app':'web'", SPREAD);
+
+	(void)unused;
+	drain_world_node_with(&w, "a", "'zone':'1'", "", "");
+	drain_world_node_with(&w, "b", "'zone':'2'", "", "");
+	drain_world_node_with(&w, "c", "'zone':'1'", "", "");
+	drain_world_owner(&w, "web", 8);
+	drain_world_owner(&w, "db", 8);
+	drain_world_pod_with(&w, "web-1", "web", "a", 300, true, SPREAD);
+	drain_world_pod_with(&w, "web-2", "web", "b", 300, true, SPREAD);
+	drain_world_pod(&w, "db-1", "db", "b", 2500);
+	drain_world_pod(&w, "db-2", "db", "c", 3800);
+	w.input.slack = &(struct drain_placeholder){extra, "c", "web"};
+	w.input.slack_count = 1;
+	w.config.rules.owner_share = 1;
+	w.config.assume_unneeded_ns = 11 * MINUTE;
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "a", "needed");
+	/* With room in its own zone it goes there. */
+	drain_world_node_with(&w, "d", "'zone':'1'", "", "");
+	drain_world_pod(&w, "db-3", "db", "d", 2500);
+	drain_world_step(&w, NOW + MINUTE);
+	drain_world_verdict(&w, "a", "drain");
+	object_drop(&extra->object);
+}
+
 /*
  * Fullest first both pods have a place; a scheduler that spreads puts the small one where the big
  * one would have to be.
@@ -686,6 +719,7 @@ int main(void)
 		STORY(nodes_with_unreadable_pods_are_left_alone),
 		STORY(what_holds_a_destination_is_told),
 		STORY(slack_keeps_its_room_wherever_pods_go),
+		STORY(extra_capacity_counts_in_no_domain),
 		STORY(a_wave_that_depends_on_the_scheduler_is_told),
 		STORY(pods_of_one_owner_may_come_last),
 		STORY(a_wave_that_depends_on_the_scheduler_does_not_go),

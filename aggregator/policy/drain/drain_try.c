@@ -79,13 +79,29 @@ static place_pod find_fallen(const struct drain_run *r, const struct drain_case 
 	return at == PLACE_NONE || at == (place_node)(c - r->cases) ? PLACE_NONE : pod;
 }
 
+/*
+ * Whether the placeholder is on another node, where it counts for one of the pods: the scheduler does
+ * not know it, so it is placed again after them.
+ */
+static bool counts_for(const struct drain_run *r, place_node n, const struct drain_item *items,
+		       size_t count, place_pod placeholder)
+{
+	place_node at = place_where(r->place, placeholder);
+
+	for (size_t i = 0; at != PLACE_NONE && at != n && i < count; i++)
+		if (!is_placeholder(r, items[i].pod) &&
+		    place_minds(r->place, items[i].pod, placeholder))
+			return true;
+	return false;
+}
+
 /* The items of all pods that must leave the node; *real of them first, then placeholders. */
 static struct drain_item *leavers(const struct drain_run *r, const struct drain_case *c,
 				  size_t *count, size_t *real)
 {
 	place_node n = (place_node)(c - r->cases);
 	struct drain_item *items;
-	size_t on = c->leave_count - c->leave_own;
+	size_t on = c->leave_count - c->leave_own + r->in->slack_count;
 
 	for (place_pod pod = place_first_on(r->place, n); pod != PLACE_NONE;
 	     pod = place_next_on(r->place, pod))
@@ -99,6 +115,9 @@ static struct drain_item *leavers(const struct drain_run *r, const struct drain_
 	for (size_t i = c->leave_own; i < c->leave_count; i++)
 		if (find_fallen(r, c, i) != PLACE_NONE)
 			items[(*count)++] = item_of(r, c, find_fallen(r, c, i));
+	for (size_t i = 0; r->corrected && i < r->in->slack_count; i++)
+		if (counts_for(r, n, items, *count, r->slack[i]))
+			items[(*count)++] = item_of(r, c, r->slack[i]);
 	qsort_r(items, *count, sizeof(*items), compare_leavers, (void *)r);
 	while (*real < *count && !is_placeholder(r, items[*real].pod))
 		(*real)++;
