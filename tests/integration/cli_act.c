@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -197,7 +198,9 @@ static void report(const struct wanted *w, const char *state, const char *nodes)
 
 static bool is_written(void *text)
 {
-	char *now = access(out_path, R_OK) == 0 ? output() : NULL;
+	struct stat info;
+	/* The command may have opened the file and written nothing yet. */
+	char *now = stat(out_path, &info) == 0 && info.st_size > 0 ? output() : NULL;
 	bool found = now && strstr(now, text);
 
 	free(now);
