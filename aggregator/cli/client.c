@@ -446,7 +446,13 @@ static int explain_failure(const struct client *c, CURLcode code, struct error *
 	default:
 		break;
 	}
-	return error_fail(reason, -EIO, "%s: %s%s", c->server, what, other_scheme(c, code));
+	/* A server that ends breaks connections first. */
+	return error_fail(reason,
+			  code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR ||
+					  code == CURLE_SEND_ERROR
+				  ? -EHOSTUNREACH
+				  : -EIO,
+			  "%s: %s%s", c->server, what, other_scheme(c, code));
 }
 
 /*
