@@ -16,6 +16,7 @@
 #include "aggregator/cli/columns.h"
 #include "aggregator/cli/commands.h"
 #include "aggregator/cli/lines.h"
+#include "aggregator/cli/pages.h"
 #include "aggregator/cli/whatif.h"
 #include "shared/array.h"
 #include "shared/file.h"
@@ -166,6 +167,7 @@ enum figure {
 	PODS,
 	PENDING,
 	UNSCHEDULABLE, /* pending pods that fit no node, each judged alone */
+	OVERCOMMITTED, /* nodes whose pods request more than the allocatable */
 	CPU_REQUESTED,
 	MEM_REQUESTED,
 	CPU_USED,
@@ -185,6 +187,7 @@ static const struct {
 	[PODS] = {.title = "PODS", .key = "pods"},
 	[PENDING] = {.title = "PENDING-PODS", .key = "pendingPods"},
 	[UNSCHEDULABLE] = {.title = "UNSCHEDULABLE", .key = "unschedulablePods"},
+	[OVERCOMMITTED] = {.title = "OVERCOMMITTED", .key = "overcommittedNodes"},
 	[CPU_REQUESTED] = {.title = "CPU-REQ%", .key = "cpuRequestedShare", .share = true},
 	[MEM_REQUESTED] = {.title = "MEM-REQ%", .key = "memoryRequestedShare", .share = true},
 	[CPU_USED] = {.title = "CPU-MEAN%", .key = "cpuMeanShare", .share = true},
@@ -255,14 +258,35 @@ static double share(const cJSON *total, const char *part, const char *whole)
 	return document_number(total, part) / document_number(total, whole);
 }
 
-/* Unknown figures are NaN. */
-static void take_figures(struct client *client, const cJSON *snapshot, double of[FIGURES])
+/* Of any resource, or the number of pods. */
+static bool is_overcommitted(const cJSON *node)
 {
-	struct error ignored;
-	cJSON *nodes = ask(client, "/v1/nodes?limit=1", &ignored),
-	      *drain = ask(client, "/v1/drain", &ignored),
-	      *slack = ask(client, "/v1/slack", &ignored);
-	const cJSON *total = document_at(nodes, "total");
+	const cJSON *allocatable = document_at(node, "allocatable"), *request;
+
+	cJSON_ArrayForEach (request, document_at(node, "requests")) {
+		const cJSON *most =
+			cJSON_GetObjectItemCaseSensitive(allocatable, request->string);
+
+		if (allocatable && request->valuedouble > (most ? most->valuedouble : 0))
+			return true;
+	}
+	return document_number(node, "pods") > document_number(allocatable, "pods");
+}
+
+static bool add_node(void *context, const cJSON *node, double time, double held)
+{
+	double *of = context;
+
+	(void)time;
+	(void)held;
+	of[OVERCOMMITTED] += is_overcommitted(node);
+	return false;
+}
+
+static void take_total(void *context, const cJSON *page)
+{
+	const cJSON *total = document_at(page, "total");
+	double *of = context;
 
 	of[NODES] = document_number(total, "knownToApi");
 	of[PODS] = document_number(total, "pods");
@@ -272,12 +296,27 @@ static void take_figures(struct client *client, const cJSON *snapshot, double of
 			     "measured.allocatable.cpuMillicores");
 	of[MEM_USED] = share(total, "usage.workingSetBytes.windows.5m.mean",
 			     "measured.allocatable.memoryBytes");
+}
+
+/* Unknown figures are NaN. */
+static void take_figures(struct client *client, const cJSON *snapshot, double of[FIGURES])
+{
+	struct error ignored;
+	cJSON *drain = ask(client, "/v1/drain", &ignored),
+	      *slack = ask(client, "/v1/slack", &ignored);
+	struct list nodes;
+
+	for (int f = 0; f < FIGURES; f++)
+		of[f] = f == OVERCOMMITTED ? 0 : NAN;
+	list_init(&nodes, add_node, of);
+	nodes.envelope = take_total;
+	list_fetch(&nodes, client, "/v1/nodes?limit=500", &ignored);
+	list_fini(&nodes);
 	of[DRAINED] = document_number(drain, "verdicts.drain");
 	of[UNNEEDED] = document_number(drain, "verdicts.unneeded");
 	of[WANTED_SLACK] = document_number(slack, "total.wanted");
 	of[PLACED_SLACK] = document_number(slack, "total.placed");
 	count_pending(client, snapshot, of);
-	cJSON_Delete(nodes);
 	cJSON_Delete(drain);
 	cJSON_Delete(slack);
 }
@@ -290,7 +329,7 @@ static void add_figures(struct table *t, const char *name, size_t at, const doub
 	table_key(t, -(double)at);
 	table_cell(t, PAINT_PLAIN, name);
 	for (int f = 0; f < FIGURES; f++) {
-		bool bad = f == UNSCHEDULABLE && of[f] > 0;
+		bool bad = (f == UNSCHEDULABLE || f == OVERCOMMITTED) && of[f] > 0;
 
 		if (isnan(of[f]))
 			snprintf(text, sizeof(text), "-");
@@ -772,6 +811,7 @@ const struct command command_whatif = {
 		"command, with its options: it runs before and after the change, and the lines "
 		"that differ are shown, - before and + after. Without COMMAND the figures are: "
 		"nodes; pods on them; PENDING-PODS; UNSCHEDULABLE: pending pods that fit no node; "
+		"OVERCOMMITTED: nodes whose pods request more than the allocatable; "
 		"CPU and memory that are requested and used, as shares of the allocatable; nodes "
 		"to DRAIN now, and UNNEEDED ones; SLACK: placeholders wanted, and PLACED. Nothing "
 		"is scheduled: pods of a removed node and new pods of a workload are pending. "

@@ -425,7 +425,24 @@ static void test_command(void **state)
 	} rows[] = {
 		/* Figures. */
 		{"--remove node-0000", NULL, 0,
-		 "\nchanged       3    20             4              1 ", ""},
+		 "\nchanged       3    20             4              1              0 ", ""},
+		/* Pods stay where they have no room any more: on three of four nodes. */
+		{"--resize analytics/query-api=cpu:20", NULL, 0,
+		 "\nnow           4    24             1              1              0 ", ""},
+		{"--resize analytics/query-api=cpu:20", NULL, 0,
+		 "\nchanged       4    24             1              1              3 ", ""},
+		{"--apply $",
+		 "{apiVersion: v1, kind: Node, metadata: {name: node-0000}, status: {allocatable: "
+		 "{cpu: 8, memory: 32Gi, pods: 3}}}",
+		 0, "\nchanged       4    24             1              1              1 ", ""},
+		{"--apply $",
+		 "{apiVersion: v1, kind: Node, metadata: {name: node-0000}, status: {allocatable: "
+		 "{cpu: 8, pods: 110}}}",
+		 0, "\nchanged       4    24             1              1              1 ", ""},
+		{"--resize analytics/query-api=cpu:20 -o json", NULL, 0,
+		 "\"overcommittedNodes\":3,", ""},
+		{"--resize analytics/query-api=cpu:20 --color always", NULL, 0,
+		 "\033[31m3\033[0m      175%", ""},
 		/* A node that is removed can be the model of others. */
 		{"--remove node-0000 --add 2xnode-0000", NULL, 0, "\nchanged       5 ", ""},
 		{"--remove node-0000 -o json", NULL, 0,
