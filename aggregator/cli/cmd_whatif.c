@@ -21,6 +21,7 @@
 #include "shared/array.h"
 #include "shared/file.h"
 #include "shared/jsonw.h"
+#include "shared/log.h"
 #include "shared/mem.h"
 #include "shared/yaml_json.h"
 
@@ -264,8 +265,7 @@ static bool is_overcommitted(const cJSON *node)
 	const cJSON *allocatable = document_at(node, "allocatable"), *request;
 
 	cJSON_ArrayForEach (request, document_at(node, "requests")) {
-		const cJSON *most =
-			cJSON_GetObjectItemCaseSensitive(allocatable, request->string);
+		const cJSON *most = cJSON_GetObjectItemCaseSensitive(allocatable, request->string);
 
 		if (allocatable && request->valuedouble > (most ? most->valuedouble : 0))
 			return true;
@@ -379,6 +379,25 @@ static void forget_failures(cJSON *snapshot)
 	cJSON_AddArrayToObject(drain, "unremovable");
 }
 
+/* Puts the scenario and its file in front of what concerns it alone. */
+static void name_scenario(const struct cli *cli, const struct variant *v, struct error *text)
+{
+	if (v->options && v->options != cli->options)
+		error_prefix(text, "%s: scenario %s", file_name(cli->options->scenarios), v->name);
+}
+
+static void print_notes(const struct cli *cli, const struct variant *v, struct buf *notes)
+{
+	char *save, *line = notes->len ? strtok_r(notes->data, "\n", &save) : NULL;
+	struct error note;
+
+	for (; line; line = strtok_r(NULL, "\n", &save)) {
+		error_set(&note, "%s", line);
+		name_scenario(cli, v, &note);
+		log_info("%s", note.text);
+	}
+}
+
 /* The first line of notes that the cluster has not as it is; NULL: there is none. */
 static char *find_new_note(const struct whatif_run *run, const struct snapshot_notes *notes)
 {
@@ -407,7 +426,7 @@ static int check_notes(struct whatif_run *run, const struct variant *v, struct o
 	}
 	line = find_new_note(run, notes);
 	if (line)
-		code = error_fail(&run->cli->reason, CLI_USAGE, "%s: %s", v->name, line);
+		code = error_fail(&run->cli->reason, CLI_USAGE, "%s", line);
 	free(line);
 	return code;
 }
@@ -417,6 +436,7 @@ static int open_changed(struct whatif_run *run, const struct variant *v, struct 
 			cJSON **snapshot)
 {
 	struct error *reason = &run->cli->reason;
+	struct buf notes = BUF_INIT;
 	char *text;
 	int rc = 0;
 
@@ -426,9 +446,9 @@ static int open_changed(struct whatif_run *run, const struct variant *v, struct 
 				  "the answer is not JSON; is that an evenkeel-aggregator?");
 	forget_failures(*snapshot);
 	if (v->options)
-		rc = whatif_change(*snapshot, &v->options->changes, reason);
-	if (rc && v->options != run->cli->options)
-		error_prefix(reason, "%s", v->name);
+		rc = whatif_change(*snapshot, &v->options->changes, &notes, reason);
+	print_notes(run->cli, v, &notes);
+	buf_fini(&notes);
 	text = rc ? NULL : cJSON_PrintUnformatted(*snapshot);
 	if (!rc)
 		rc = offline_open_text(files, "the cluster", text, strlen(text), reason);
@@ -529,9 +549,13 @@ static int read_scenario(const cJSON *item, struct scenario *s, struct error *re
 	int rc = 0;
 
 	s->name = document_text(item, "name");
-	if (!s->name || !*s->name || strcmp(s->name, now.name) == 0)
-		return error_fail(reason, -EINVAL,
-				  "each scenario must have a name, other than \"%s\"", now.name);
+	if (!s->name || !*s->name || strcmp(s->name, now.name) == 0) {
+		error_set(reason,
+			  "each scenario must have a name that is text (quote a number), other "
+			  "than \"%s\"",
+			  now.name);
+		return -EINVAL;
+	}
 	add_word(&words, mem_strdup(changes_program.name));
 	cJSON_ArrayForEach (member, item) {
 		bool list = cJSON_IsArray(member);
@@ -547,16 +571,18 @@ static int read_scenario(const cJSON *item, struct scenario *s, struct error *re
 				rc = -EINVAL;
 		}
 		if (rc)
-			error_set(reason, "%s: %s must be a text or a list of texts", s->name,
-				  member->string);
+			error_set(reason, "scenario %s: %s must be a text or a list of texts",
+				  s->name, member->string);
 	}
-	if (!rc && words.count == 1)
-		rc = error_fail(reason, -EINVAL, "%s: there is no change", s->name);
+	if (!rc && words.count == 1) {
+		error_set(reason, "scenario %s: there is no change", s->name);
+		rc = -EINVAL;
+	}
 	if (!rc) {
 		rc = options_parse(&changes_program, &s->options, (int)words.count, words.items,
 				   NULL, reason);
 		if (rc)
-			error_prefix(reason, "%s", s->name);
+			error_prefix(reason, "scenario %s", s->name);
 	}
 	option_list_free(&words);
 	return rc;
@@ -637,8 +663,10 @@ static int show_figures(struct whatif_run *run, const struct variant *of, size_t
 		const struct variant *v = i ? &of[i - 1] : &now;
 
 		code = find_figures(run, v, figures);
-		if (code)
+		if (code) {
+			name_scenario(cli, v, &cli->reason);
 			continue;
+		}
 		add_figures(t, v->name, i, figures);
 		write_figures(&w, v->name, figures);
 	}
@@ -687,9 +715,11 @@ static int show_answers(struct whatif_run *run, const struct variant *of, size_t
 		struct buf was = BUF_INIT, after = BUF_INIT;
 
 		code = run_command(run, &of[i], &after);
-		if (!code && doc) {
+		if (code) {
+			name_scenario(cli, &of[i], &cli->reason);
+		} else if (doc) {
 			add_answer(doc, of[i].name, after.data ? after.data : "");
-		} else if (!code) {
+		} else {
 			if (i)
 				buf_add_char(&cli->out, '\n');
 			if (count > 1)
@@ -745,24 +775,20 @@ static int show_snapshot(struct whatif_run *run, const struct variant *of, size_
 }
 
 /* Of COMMAND: "OPTION=VALUE". */
-static int check_settings(struct cli *cli, const struct variant *of, size_t count)
+static int check_settings(struct cli *cli, const struct variant *v)
 {
-	for (size_t i = 0; i < count; i++) {
-		const struct option_list *settings = &of[i].options->settings;
+	const struct option_list *settings = &v->options->settings;
 
-		if (of[i].options != cli->options && of[i].options->scenarios)
+	if (v->options != cli->options && v->options->scenarios)
+		return error_fail(&cli->reason, CLI_USAGE, "a scenario has no scenarios");
+	if (settings->count && !cli->operand_count)
+		return error_fail(&cli->reason, CLI_USAGE,
+				  "--set %s: there is no COMMAND, whose option it could be",
+				  settings->items[0]);
+	for (size_t i = 0; i < settings->count; i++)
+		if (strcspn(settings->items[i], "=") == 0)
 			return error_fail(&cli->reason, CLI_USAGE,
-					  "%s: a scenario has no scenarios", of[i].name);
-		if (settings->count && !cli->operand_count)
-			return error_fail(&cli->reason, CLI_USAGE,
-					  "--set %s: there is no COMMAND, whose option it could be",
-					  settings->items[0]);
-		for (size_t k = 0; k < settings->count; k++)
-			if (strcspn(settings->items[k], "=") == 0)
-				return error_fail(&cli->reason, CLI_USAGE,
-						  "--set \"%s\": must be OPTION=VALUE",
-						  settings->items[k]);
-	}
+					  "--set \"%s\": must be OPTION=VALUE", settings->items[i]);
 	return CLI_OK;
 }
 
@@ -775,7 +801,7 @@ static int run(struct cli *cli)
 	struct scenarios scenarios = {0};
 	struct variant *of = NULL;
 	size_t count;
-	int code = CLI_USAGE, rc;
+	int code = CLI_USAGE, rc = 0;
 
 	if (cli->options->scenarios &&
 	    read_scenarios(cli->options->scenarios, &scenarios, &cli->reason))
@@ -785,7 +811,12 @@ static int run(struct cli *cli)
 		error_set(&cli->reason, "name a change; --help lists them");
 		goto out;
 	}
-	if (check_settings(cli, of, count))
+	for (size_t i = 0; i < count && !rc; i++) {
+		rc = check_settings(cli, &of[i]);
+		if (rc)
+			name_scenario(cli, &of[i], &cli->reason);
+	}
+	if (rc)
 		goto out;
 	rc = client_get(cli->client, "/v1/snapshot", &run.snapshot, &cli->reason);
 	if (rc)

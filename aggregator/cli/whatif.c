@@ -19,6 +19,7 @@
 
 #include "aggregator/api/pod_file.h"
 #include "aggregator/model/object.h"
+#include "aggregator/model/object_json.h"
 #include "shared/array.h"
 #include "shared/document.h"
 #include "shared/file.h"
@@ -217,21 +218,41 @@ static bool has_resource(const struct whatif *w, const char *name)
 	return false;
 }
 
+/* Requests must not exceed limits, as in the API; object: "Pod NAME: ", whose container it is. */
+static int check_limits(const struct whatif *w, const char *object, const cJSON *container)
+{
+	const cJSON *limits = document_at(container, "resources.limits"), *request;
+
+	cJSON_ArrayForEach (request, document_at(container, "resources.requests")) {
+		const cJSON *limit = cJSON_GetObjectItemCaseSensitive(limits, request->string);
+		struct error ignored;
+		int64_t milli, most;
+		char *text;
+
+		if (!limit ||
+		    object_json_quantity(request, quantity_parse_milli, &milli, &ignored) ||
+		    object_json_quantity(limit, quantity_parse_milli, &most, &ignored) ||
+		    milli <= most)
+			continue;
+		text = cJSON_PrintUnformatted(limit);
+		whatif_refuse(w, "%s%s of \"%s\" is above its limit of %s", object, request->string,
+			      document_text_or(container, "name", ""), text);
+		free(text);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int set_request(struct whatif *w, cJSON *container, const char *name, const char *amount)
 {
-	cJSON *resources = whatif_object_in(container, "resources");
-	const char *limit = cJSON_GetStringValue(
-		cJSON_GetObjectItemCaseSensitive(whatif_object_in(resources, "limits"), name));
-	int64_t milli, most;
+	int64_t milli;
 
 	if (!has_resource(w, name))
 		return whatif_refuse(w, "no node has a resource \"%s\"", name);
 	if (quantity_parse_milli(amount, &milli, w->error) || milli < 0)
 		return whatif_refuse(w, "\"%s\" is no amount", amount);
-	if (limit && quantity_parse_milli(limit, &most, w->error) == 0 && milli > most)
-		return whatif_refuse(w, "%s of \"%s\" is above its limit of %s", name,
-				     document_text_or(container, "name", ""), limit);
-	whatif_set_text(whatif_object_in(resources, "requests"), name, amount);
+	whatif_set_text(whatif_object_in(whatif_object_in(container, "resources"), "requests"),
+			name, amount);
 	return 0;
 }
 
@@ -253,7 +274,7 @@ static int resize_container(struct whatif *w, cJSON *container, const char *amou
 		rc = set_request(w, container, part, colon + 1);
 	}
 	free(text);
-	return rc;
+	return rc ? rc : check_limits(w, "", container);
 }
 
 /* The container that the text names behind the workload, or the only one. */
@@ -550,9 +571,30 @@ static int count_replicas(struct whatif *w, const cJSON *object, size_t *replica
 	return 0;
 }
 
+/* Refuses an object that would be left out of the cluster, or that the API would refuse. */
+static int check_object(struct whatif *w, const char *kind, const char *name, enum object_kind as,
+			const cJSON *object)
+{
+	static const char *const lists[] = {"spec.initContainers", "spec.containers"};
+	char field[OBJECT_FIELD_MAX] = "", *of = mem_printf("%s %s: ", kind, name);
+	struct object *read = NULL;
+	struct error why;
+	int rc = 0;
+
+	if (object_read(as, object, &read, field, &why))
+		rc = whatif_refuse(w, "%s%s: %s", of, field, why.text);
+	for (size_t i = 0; i < 2 && as == OBJECT_POD; i++)
+		for (const cJSON *c = document_first(object, lists[i]); c && !rc; c = c->next)
+			rc = check_limits(w, of, c);
+	object_drop(read);
+	free(of);
+	return rc;
+}
+
 /* The pods of the object replace those of the workload. */
 static int apply_workload(struct whatif *w, const cJSON *object)
 {
+	const char *kind = document_text_or(object, "kind", "");
 	struct workload of = {
 		.namespace = mem_strdup(document_text_or(object, "metadata.namespace", "default")),
 		.name = mem_strdup(document_text_or(object, "metadata.name", "")),
@@ -560,7 +602,7 @@ static int apply_workload(struct whatif *w, const cJSON *object)
 	size_t replicas = 0;
 	char *text = cJSON_PrintUnformatted(object);
 	struct buf json = BUF_INIT;
-	cJSON *pod;
+	cJSON *pod = NULL;
 	int rc = count_replicas(w, object, &replicas);
 
 	if (!rc && pod_file_convert(w->text, text, strlen(text), &json, w->error)) {
@@ -570,25 +612,38 @@ static int apply_workload(struct whatif *w, const cJSON *object)
 	free(text);
 	if (rc)
 		goto out;
-	find_pods(w, &of);
-	for (size_t i = 0; i < of.count; i++)
-		whatif_remove(w, of.pods[i].pod);
 	pod = cJSON_ParseWithLength(json.data, json.len);
 	whatif_set_text(pod, "apiVersion", "v1");
 	whatif_set_text(pod, "kind", "Pod");
 	whatif_set_text(whatif_object_in(pod, "metadata"), "namespace", of.namespace);
+	whatif_set_text(whatif_object_in(pod, "metadata"), "name", of.name);
 	whatif_let_wait(w, pod);
+	rc = check_object(w, kind, of.name, OBJECT_POD, pod);
+	if (rc)
+		goto out;
+	find_pods(w, &of);
+	for (size_t i = 0; i < of.count; i++)
+		whatif_remove(w, of.pods[i].pod);
 	for (; replicas > 0; replicas--) {
 		cJSON *copy = cJSON_Duplicate(pod, true);
 
 		whatif_give_name(copy, &w->pods_made);
 		whatif_add(w, copy);
 	}
-	cJSON_Delete(pod);
 out:
+	cJSON_Delete(pod);
 	buf_fini(&json);
 	workload_fini(&of);
 	return rc;
+}
+
+/* Templates of other kinds, as of a SealedSecret, make no pods. */
+static bool makes_pods(const cJSON *object, bool known)
+{
+	const cJSON *template = document_at(object, "spec.template");
+
+	return template && (known || document_is(object, "kind", "Deployment") ||
+			    document_at(template, "spec"));
 }
 
 static int apply_object(struct whatif *w, cJSON *object)
@@ -597,8 +652,9 @@ static int apply_object(struct whatif *w, cJSON *object)
 		   *version = document_text(object, "apiVersion"),
 		   *name = document_text(object, "metadata.name"),
 		   *node = document_text(object, "spec.nodeName");
-	enum object_kind known;
+	enum object_kind as = OBJECT_KINDS;
 	cJSON *old, *item;
+	bool known, pods;
 
 	if (kind && strcmp(kind, "List") == 0) {
 		cJSON_ArrayForEach (item, document_at(object, "items")) {
@@ -609,19 +665,47 @@ static int apply_object(struct whatif *w, cJSON *object)
 	}
 	if (!kind || !name || !version)
 		return whatif_refuse(w, "an object must have apiVersion, kind and metadata.name");
-	if (document_at(object, "spec.template"))
+	known = object_kind_find(version, kind, &as) == 0;
+	pods = makes_pods(object, known);
+	if (!known && !pods) {
+		whatif_set_number(w->skipped, kind, 1 + fmax(0, document_number(w->skipped, kind)));
+		return 0;
+	}
+	w->applied++;
+	if (pods)
 		return apply_workload(w, object);
 	if (strcmp(kind, "Pod") == 0 && node && !whatif_find(w, "Node", "", node))
 		return whatif_refuse(w, "Pod %s: there is no node \"%s\"", name, node);
-	if (object_kind_find(version, kind, &known))
-		return whatif_refuse(w, "%s %s: no answer depends on this kind", kind, name);
-	if (object_kind_namespaced(known) && !document_text(object, "metadata.namespace"))
+	if (object_kind_namespaced(as) && !document_text(object, "metadata.namespace"))
 		whatif_set_text(whatif_object_in(object, "metadata"), "namespace", "default");
+	if (check_object(w, kind, name, as, object))
+		return -EINVAL;
 	old = whatif_find(w, kind, document_text_or(object, "metadata.namespace", ""), name);
 	if (old)
 		whatif_remove(w, old);
 	whatif_add(w, cJSON_Duplicate(object, true));
 	return 0;
+}
+
+/* Notes the kinds on which no answer depends; with nothing else in the file that is an error. */
+static int tell_skipped(const struct whatif *w)
+{
+	struct buf kinds = BUF_INIT;
+	const cJSON *of;
+	int rc = 0;
+
+	cJSON_ArrayForEach (of, w->skipped) {
+		buf_printf(&kinds, "%s%.0f %s", kinds.len ? ", " : "", of->valuedouble, of->string);
+	}
+	if (!w->applied)
+		rc = kinds.len
+			     ? whatif_refuse(w, "no answer depends on its objects: %s", kinds.data)
+			     : whatif_refuse(w, "there is no object");
+	else if (kinds.len)
+		buf_printf(w->notes, "--%s %s: skipped, as no answer depends on these: %s\n",
+			   w->option, w->text, kinds.data);
+	buf_fini(&kinds);
+	return rc;
 }
 
 static int apply(struct whatif *w)
@@ -632,13 +716,13 @@ static int apply(struct whatif *w)
 	char *line, *save;
 	int rc = file_read(w->text, FILE_MOST, &text, w->error);
 
+	w->applied = 0;
+	w->skipped = cJSON_CreateObject();
 	if (!rc)
 		rc = yaml_json_convert(file_name(w->text), text.data ? text.data : "", text.len,
 				       &limits, &json, &documents, w->error);
 	if (rc)
 		error_prefix(w->error, "--apply");
-	else if (!documents)
-		rc = whatif_refuse(w, "there is no object");
 	for (line = rc || !json.data ? NULL : strtok_r(json.data, "\n", &save); line && !rc;
 	     line = strtok_r(NULL, "\n", &save)) {
 		cJSON *object = cJSON_Parse(line);
@@ -646,12 +730,16 @@ static int apply(struct whatif *w)
 		rc = apply_object(w, object);
 		cJSON_Delete(object);
 	}
+	if (!rc)
+		rc = tell_skipped(w);
+	cJSON_Delete(w->skipped);
 	buf_fini(&text);
 	buf_fini(&json);
 	return rc;
 }
 
-int whatif_change(cJSON *snapshot, const struct whatif_changes *changes, struct error *error)
+int whatif_change(cJSON *snapshot, const struct whatif_changes *changes, struct buf *notes,
+		  struct error *error)
 {
 	const struct {
 		const char *option;
@@ -669,6 +757,7 @@ int whatif_change(cJSON *snapshot, const struct whatif_changes *changes, struct 
 		.pods = (cJSON *)document_at(snapshot, "usage.pods"),
 		.sources = (cJSON *)document_at(snapshot, "sources"),
 		.time = document_text_or(snapshot, "time", "1970-01-01T00:00:00Z"),
+		.notes = notes,
 		.error = error,
 	};
 	int rc = 0;

@@ -4,6 +4,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "shared/buf.h"
 #include "shared/error.h"
 #include "shared/options.h"
 
@@ -14,6 +15,8 @@ struct whatif_changes {
 
 /*
  * Makes them in the order of the members, and of each list. Added nodes and pods are named
- * "whatif-1" and so on. -EINVAL with the reason, which names the option and its text.
+ * "whatif-1" and so on. The notes get a line for each file with objects that were skipped. -EINVAL
+ * with the reason, which names the option and its text.
  */
-int whatif_change(cJSON *snapshot, const struct whatif_changes *changes, struct error *error);
+int whatif_change(cJSON *snapshot, const struct whatif_changes *changes, struct buf *notes,
+		  struct error *error);

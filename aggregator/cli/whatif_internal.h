@@ -19,6 +19,9 @@ struct whatif {
 	unsigned int nodes_made, pods_made; /* names so far */
 	/* of the change at hand */
 	const char *option, *text;
+	size_t applied; /* objects of its file */
+	cJSON *skipped; /* of others the number by kind; owned */
+	struct buf *notes;
 	struct error *error;
 };
 

@@ -116,6 +116,7 @@ static cJSON *change(const char *option, const char *text, const char *file, int
 	struct whatif_changes changes = {0};
 	char *path = mem_printf("%s/objects.yaml", folder), *texts[] = {(char *)text};
 	FILE *f = fopen(path, "w");
+	struct buf notes = BUF_INIT;
 
 	assert_non_null(doc);
 	assert_true(f && fputs(file ? file : "", f) >= 0 && fclose(f) == 0);
@@ -123,8 +124,9 @@ static cJSON *change(const char *option, const char *text, const char *file, int
 		texts[0] = path;
 	*list_of(&changes, option) = (struct option_list){texts, 1};
 	why->text[0] = '\0';
-	if (whatif_change(doc, &changes, why) != expected)
+	if (whatif_change(doc, &changes, &notes, why) != expected)
 		fail_msg("--%s %s: \"%s\"", option, text, why->text);
+	buf_fini(&notes);
 	free(path);
 	return doc;
 }
@@ -352,7 +354,7 @@ static void test_refusals(void **state)
 		{"resize", "shop/web=:1", NULL, "\":1\" must be RESOURCE:AMOUNT"},
 		{"resize", "shop/web=cpu:x", NULL, "\"x\" is no amount"},
 		{"resize", "shop/web=cpu:-1", NULL, "\"-1\" is no amount"},
-		{"resize", "shop/web=cpu:2001m", NULL, "cpu of \"c\" is above its limit of 2"},
+		{"resize", "shop/web=cpu:2001m", NULL, "cpu of \"c\" is above its limit of \"2\""},
 		{"resize", "shop/web=d/cpu:1", NULL, "there is no container \"d\" in web-5d-1"},
 		{"apply", "/nonexistent", NULL, "/nonexistent"},
 		{"apply", "$", "", "there is no object"},
@@ -370,8 +372,37 @@ static void test_refusals(void **state)
 		 "Deployment d: replicas must be a whole number up to 10000"},
 		{"apply", "$", "{a: 1}", "must have apiVersion, kind and metadata.name"},
 		{"apply", "$", "{a: ]", "objects.yaml:1"},
-		{"apply", "$", "{apiVersion: v1, kind: Service, metadata: {name: s}}",
-		 "Service s: no answer depends on this kind"},
+		{"apply", "$",
+		 "{apiVersion: v1, kind: Service, metadata: {name: s}}\n---\n"
+		 "{apiVersion: v1, kind: Service, metadata: {name: t}}\n---\n"
+		 "{apiVersion: bitnami.com/v1alpha1, kind: SealedSecret, metadata: {name: s}, "
+		 "spec: {template: {type: Opaque}}}",
+		 "no answer depends on its objects: 2 Service, 1 SealedSecret"},
+		{"apply", "$", "{apiVersion: v1, kind: List, items: []}", "there is no object"},
+		{"apply", "$",
+		 "{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: r}, spec: "
+		 "{template: {spec: {containers: [{name: c}]}}}}",
+		 "a Rollout makes no pods"},
+		/* What the API would refuse is refused, and named. */
+		{"apply", "$",
+		 "{apiVersion: v1, kind: Node, metadata: {name: n}, status: {allocatable: {cpu: "
+		 "8x}}}",
+		 "objects.yaml: Node n: status.allocatable.cpu: "},
+		{"apply", "$",
+		 "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: "
+		 "0, template: {spec: {containers: [{name: c, resources: {requests: {memory: "
+		 "1Zi}}}]}}}}",
+		 "objects.yaml: Deployment d: spec.containers[0].resources.requests.memory: "},
+		{"apply", "$",
+		 "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {template: "
+		 "{spec: {containers: [{name: b}, {name: c, resources: {requests: {cpu: 1.5}, "
+		 "limits: {cpu: 1}}}]}}}}",
+		 "objects.yaml: Deployment d: cpu of \"c\" is above its limit of 1"},
+		{"apply", "$",
+		 "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {initContainers: [{name: "
+		 "i, resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}}], containers: "
+		 "[{name: c}]}}",
+		 "Pod p: memory of \"i\" is above its limit of \"1Gi\""},
 		{"apply", "$",
 		 "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: "
 		 "10001, template: {spec: {containers: [{name: c}]}}}}",
@@ -415,6 +446,17 @@ static void check_command(const char *words, const char *scenarios, int code, co
 	free(copy);
 	free(path);
 }
+
+#define MANIFESTS                                                                                  \
+	"---\n# Source: shop/service.yaml\n"                                                       \
+	"{apiVersion: v1, kind: Service, metadata: {name: a}}\n"                                   \
+	"---\n# Source: shop/empty.yaml\n"                                                         \
+	"---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}\n"                            \
+	"---\n{apiVersion: v1, kind: Service, metadata: {name: c}}\n"                              \
+	"---\n{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: shop}, "      \
+	"spec: "                                                                                   \
+	"{replicas: 2, template: {spec: {containers: [{name: c, resources: {requests: {cpu: 1}, "  \
+	"limits: {cpu: 1}}}]}}}}\n"
 
 static void test_command(void **state)
 {
@@ -465,6 +507,9 @@ static void test_command(void **state)
 		{"--add 2xnode-0000 -- drain", NULL, 0, "REASON\n+ whatif-1   unneeded", ""},
 		{"--scenarios $ -- drain",
 		 "[{name: a, cordon: node-0000}, {name: b, add: 2xnode-0000}]", 0, "\nb:\n", ""},
+		/* Manifests as helm makes them. */
+		{"--apply $", MANIFESTS, 0, "\nchanged       4    24             3 ",
+		 "scenarios.yaml: skipped, as no answer depends on these: 1 ConfigMap, 2 Service"},
 		{"--remove node-0000 -o json -- nodes", NULL, 0,
 		 "{\"apiVersion\":\"evenkeel.io/"
 		 "v1\",\"kind\":\"WhatIf\",\"before\":{\"apiVersion\"",
@@ -482,16 +527,23 @@ static void test_command(void **state)
 		{"--remove node-0000 -- nodes nope", NULL, 4, "", "nope"},
 		{"--set a=1", NULL, 2, "", "there is no COMMAND"},
 		{"--set =1 -- nodes", NULL, 2, "", "must be OPTION=VALUE"},
-		{"--scenarios $", "[{name: a}]", 2, "", "a: there is no change"},
+		{"--scenarios $", "[{name: a}]", 2, "",
+		 "scenarios.yaml: scenario a: there is no change"},
+		{"--scenarios $", "[{name: 3, add: node-0000}]", 2, "",
+		 "scenarios.yaml: each scenario must have a name that is text (quote a number)"},
+		{"--scenarios $", "[{name: a, set: limit=1}]", 2, "",
+		 "scenarios.yaml: scenario a: --set limit=1: there is no COMMAND"},
+		{"--scenarios $ -- nodes", "[{name: a, set: bad=1}]", 2, "",
+		 "scenarios.yaml: scenario a: unknown option --bad"},
 		{"--scenarios $", "[{name: now, remove: a}]", 2, "", "other than \"now\""},
 		{"--scenarios $", "[{name: a, add: node-0000}, {name: a, add: node-0000}]", 2, "",
 		 "there are two scenarios \"a\""},
 		{"--scenarios $", "[{name: a, scenarios: b}]", 2, "",
-		 "a: a scenario has no scenarios"},
+		 "scenarios.yaml: scenario a: a scenario has no scenarios"},
 		{"--apply $",
 		 "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, "
 		 "resources: {requests: {cpu: garbage}}}]}}",
-		 2, "", "garbage"},
+		 2, "", "scenarios.yaml: Pod p: spec.containers[0].resources.requests.cpu: "},
 		{"--remove node-0000 -o snapshot -- nodes", NULL, 2, "", "give one scenario"},
 		{"--remove node-0000 -- nodes -o commands", NULL, 2, "", "goes with drain"},
 		{"--set bad=1 -- nodes", NULL, 2, "", "unknown option --bad"},
@@ -499,10 +551,13 @@ static void test_command(void **state)
 		{"--scenarios $", "{a: 1}", 2, "", "scenarios.yaml: must be one list of scenarios"},
 		{"--scenarios $", "[{remove: a}]", 2, "", "each scenario must have a name"},
 		{"--scenarios $", "[{name: a, remove: [1]}]", 2, "",
-		 "a: remove must be a text or a list of texts"},
-		{"--scenarios $", "[{name: a, remov: b}]", 2, "", "a: unknown option --remov"},
+		 "scenario a: remove must be a text or a list of texts"},
+		{"--scenarios $", "[{name: a, remov: b}]", 2, "",
+		 "scenario a: unknown option --remov"},
 		{"--scenarios $", "[{name: a, remove: b}]", 2, "",
-		 "a: --remove b: there is no node \"b\""},
+		 "scenarios.yaml: scenario a: --remove b: there is no node \"b\""},
+		{"--scenarios $ -- nodes", "[{name: a, remove: b}]", 2, "",
+		 "scenarios.yaml: scenario a: --remove b: there is no node \"b\""},
 	};
 
 	(void)state;
