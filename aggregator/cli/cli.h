@@ -84,6 +84,8 @@ struct cli_options {
 	int64_t timeout_ns, limit;
 };
 
+struct columns_shown;
+
 /* clang-format off */
 /* Rows of a command's table of options; member is one of struct cli_options. */
 #define CLI_OPTION(name, letter, kind, member, value, initial, choices, help) \
@@ -111,10 +113,12 @@ struct cli {
 	 * then printed in another form, output is that one.
 	 */
 	const struct cli_options *options;
+	const struct command *command;
 	enum cli_output form; /* what is printed */
 	struct client *client; /* NULL: of commands that do without, none */
 	char *const *operands; /* what stands after the command */
 	size_t operand_count;
+	struct columns_shown *shown; /* of commands that whatif runs; else NULL */
 	struct offline *offline; /* what answers, in place of a server; else NULL */
 	const char *no_usage; /* why nothing is measured, where that is known; else NULL */
 	bool terminal; /* what stdout is */

@@ -156,7 +156,7 @@ static int run_at(struct cli *cli, struct replay *r, int64_t at_ns)
 	}
 	if (rc)
 		return rc == -ERANGE ? CLI_STALE : CLI_ERROR;
-	return commands_run(files, &words, cli->options, &cli->out, &cli->reason);
+	return commands_run(files, &words, cli, &cli->out, &cli->reason);
 }
 
 /* Runs no COMMAND, but policies. */
@@ -164,9 +164,7 @@ static int compare(struct cli *cli, struct replay *r, const struct schedule *s)
 {
 	struct replay_moment before = {0}, now;
 	struct policies all;
-	int code = policies_read(&all, &cli->options->policies, cli->options, &cli->reason)
-			   ? CLI_USAGE
-			   : CLI_OK;
+	int code = policies_read(&all, &cli->options->policies, &cli->reason) ? CLI_USAGE : CLI_OK;
 
 	for (size_t i = 0; i < s->count && !code; i++) {
 		int rc = replay_go(r, s->at_ns[i], &cli->reason);

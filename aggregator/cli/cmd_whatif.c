@@ -487,7 +487,7 @@ static int run_command(struct whatif_run *run, const struct variant *v, struct b
 		add_word(&words, mem_strdup("--output=json"));
 	for (size_t i = 0; v->options && i < v->options->settings.count; i++)
 		add_word(&words, mem_printf("--%s", v->options->settings.items[i]));
-	code = commands_run(files, &words, run->cli->options, out, reason);
+	code = commands_run(files, &words, run->cli, out, reason);
 	option_list_free(&words);
 	if (!out->len && (code == CLI_USAGE || (code && !v->options)))
 		return code;
@@ -702,19 +702,29 @@ static void add_answer(cJSON *doc, const char *name, const char *answer)
 	cJSON_AddItemToArray(cJSON_GetObjectItem(doc, "after"), item);
 }
 
+/* COMMAND runs once more before the change where a column came with it: rows are then as they were. */
 static int show_answers(struct whatif_run *run, const struct variant *of, size_t count)
 {
 	struct cli *cli = run->cli;
+	struct columns_shown shown = {0};
 	struct buf before = BUF_INIT;
-	int code = run_command(run, &now, &before);
-	cJSON *doc = cli->options->output == OUTPUT_JSON
-			     ? start_document(before.data ? before.data : "")
-			     : NULL;
+	cJSON *doc = NULL;
+	int code;
+
+	cli->shown = &shown;
+	code = run_command(run, &now, &before);
+	if (cli->options->output == OUTPUT_JSON)
+		doc = start_document(before.data ? before.data : "");
 
 	for (size_t i = 0; i < count && !code; i++) {
 		struct buf was = BUF_INIT, after = BUF_INIT;
+		size_t columns = shown.count;
 
 		code = run_command(run, &of[i], &after);
+		if (!code && !doc && shown.count > columns) {
+			buf_clear(&before);
+			code = run_command(run, &now, &before);
+		}
 		if (code) {
 			name_scenario(cli, &of[i], &cli->reason);
 		} else if (doc) {
@@ -736,6 +746,8 @@ static int show_answers(struct whatif_run *run, const struct variant *of, size_t
 		buf_printf(&cli->out, "%s\n", text);
 		free(text);
 	}
+	cli->shown = NULL;
+	free(shown.of);
 	cJSON_Delete(doc);
 	buf_fini(&before);
 	if (code)

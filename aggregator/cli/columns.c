@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "aggregator/cli/commands.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 const char *const columns_unknown[] = {"-", NULL};
@@ -53,14 +54,33 @@ void columns_add_row(const struct row *r, const char *name, double key,
 	}
 }
 
+void columns_show(const struct cli *cli, struct table *t, const struct column *columns,
+		  size_t index, bool shown)
+{
+	struct columns_shown *all = cli->shown;
+	size_t i = 0;
+
+	while (all && i < all->count && all->of[i] != &columns[index])
+		i++;
+	if (all && i < all->count)
+		return;
+	if (!shown) {
+		table_hide(t, index);
+	} else if (all) {
+		all->of = array_grow(all->of, all->count, sizeof(*all->of));
+		all->of[all->count++] = &columns[index];
+	}
+}
+
 void columns_hide(const struct cli *cli, struct table *t, const struct column *columns)
 {
 	bool wide = cli->options->output == OUTPUT_WIDE;
 
 	for (size_t i = 0; columns[i].title; i++)
-		if ((wide ? columns[i].narrow : columns[i].wide) ||
-		    (columns[i].empty && table_holds_only(t, i, columns[i].empty)))
-			table_hide(t, i);
+		columns_show(cli, t, columns, i,
+			     !(wide ? columns[i].narrow : columns[i].wide) &&
+				     !(columns[i].empty &&
+				       table_holds_only(t, i, columns[i].empty)));
 }
 
 /* A picture that is drawn again and again stays within the terminal; what is printed once may wrap. */

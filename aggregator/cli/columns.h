@@ -60,6 +60,15 @@ struct table *columns_start(const struct cli *cli, const struct column *columns,
 /* A row with all its cells; name and key as for table_row() and table_key(). */
 void columns_add_row(const struct row *r, const char *name, double key,
 		     const struct column *columns, const struct csv_field *fields);
+/* Columns that a run of a command shows, for the runs to compare it with. */
+struct columns_shown {
+	const void **of; /* owned; struct column, borrowed */
+	size_t count;
+};
+
+/* Hides the column, unless it is to be shown or is among cli->shown. */
+void columns_show(const struct cli *cli, struct table *t, const struct column *columns,
+		  size_t index, bool shown);
 /* Leaves out, by the rules of the columns, what is not shown; once all rows are there. */
 void columns_hide(const struct cli *cli, struct table *t, const struct column *columns);
 /*

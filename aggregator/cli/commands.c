@@ -334,10 +334,12 @@ static int find_answers(struct cli *cli, const struct command *command)
 }
 
 /* operands: the command's name, then what is meant for it. */
-static struct cli make_cli(struct cli_options *options, const struct option_list *operands)
+static struct cli make_cli(const struct command *command, struct cli_options *options,
+			   const struct option_list *operands)
 {
 	return (struct cli){
 		.options = options,
+		.command = command,
 		.form = output_choose(options),
 		.operands = operands->items + 1,
 		.operand_count = operands->count - 1,
@@ -348,7 +350,7 @@ static int run_command(const struct command *command, const struct cli_options *
 		       const struct option_list *operands)
 {
 	struct cli_options made = *options;
-	struct cli cli = make_cli(&made, operands);
+	struct cli cli = make_cli(command, &made, operands);
 	int code = find_answers(&cli, command);
 
 	if (code) {
@@ -371,17 +373,30 @@ static int run_command(const struct command *command, const struct cli_options *
 	return code;
 }
 
-/* Whether the one is given, and is not the other. */
-static bool is_other(const char *text, const char *outer)
+/* Whether the command line, apart from the environment, says where answers come from. */
+static bool names_source(const struct option_program *program, int argc, char **argv)
 {
-	return text && (!outer || strcmp(text, outer) != 0);
+	struct option_program typed = *program;
+	struct cli_options o = {0};
+	struct option_list operands = {0};
+	struct error ignored;
+	bool named;
+
+	typed.env_prefix = NULL;
+	if (options_parse(&typed, &o, argc, argv, &operands, &ignored))
+		return false;
+	named = o.snapshots.count || o.usage || o.server || o.kubeconfig || o.context;
+	options_free(&typed, &o);
+	option_list_free(&operands);
+	return named;
 }
 
 /* 0, or CLI_USAGE with the reason why the command cannot be run within another. */
 static int check_inner(const struct command *command, const struct cli_options *o,
-		       const struct cli_options *outer, struct error *reason)
+		       const struct cli *outer, struct error *reason)
 {
 	const char *conflict = output_conflict(o, command);
+	int form = o->output;
 
 	if (command == &command_whatif || command == &command_act || command == &command_version ||
 	    command->server == CLI_SERVER_UNUSED)
@@ -390,23 +405,24 @@ static int check_inner(const struct command *command, const struct cli_options *
 	if (o->help || o->version || o->watch_ns)
 		return error_fail(reason, CLI_USAGE,
 				  "--help, --version and --watch do not go with COMMAND");
-	if (o->snapshots.count > outer->snapshots.count || is_other(o->usage, outer->usage) ||
-	    is_other(o->server, outer->server) || is_other(o->kubeconfig, outer->kubeconfig) ||
-	    is_other(o->context, outer->context))
+	if (outer->command == &command_whatif && form != outer->options->output &&
+	    (form == OUTPUT_JSON || form == OUTPUT_YAML || form == OUTPUT_CSV))
 		return error_fail(reason, CLI_USAGE,
-				  "--snapshot, --usage, --server, --kubeconfig and --context stand "
-				  "before --: they are of whatif, not of COMMAND");
+				  "-o json, -o yaml and -o csv have no lines to compare: give "
+				  "whatif -o json -- %s",
+				  command->name);
 	return conflict ? error_fail(reason, CLI_USAGE, "%s", conflict) : CLI_OK;
 }
 
 static int run_on_files(const struct command *command, const struct cli_options *options,
-			const struct option_list *operands, struct offline *files, struct buf *out,
-			struct error *reason)
+			const struct option_list *operands, struct offline *files,
+			const struct cli *outer, struct buf *out, struct error *reason)
 {
 	struct cli_options made = *options;
-	struct cli cli = make_cli(&made, operands);
+	struct cli cli = make_cli(command, &made, operands);
 	int code;
 
+	cli.shown = outer->shown;
 	answer_from(&cli, files);
 	code = watch_run(&cli, command);
 	buf_add(out, cli.out.data, cli.out.len);
@@ -417,8 +433,8 @@ static int run_on_files(const struct command *command, const struct cli_options 
 	return code;
 }
 
-int commands_run(struct offline *files, const struct option_list *words,
-		 const struct cli_options *outer, struct buf *out, struct error *reason)
+int commands_run(struct offline *files, const struct option_list *words, const struct cli *outer,
+		 struct buf *out, struct error *reason)
 {
 	char **argv = mem_zalloc(words->count + 2, sizeof(*argv));
 	int argc = (int)words->count + 1, code = CLI_USAGE;
@@ -435,10 +451,17 @@ int commands_run(struct offline *files, const struct option_list *words,
 	program.specs = join_specs(command);
 	if (!command) {
 		error_set(reason, "there is no command \"%s\"", name ? name : "");
+	} else if (names_source(&program, argc, argv)) {
+		error_set(
+			reason,
+			"--snapshot, --usage, --server, --kubeconfig and --context do not go with "
+			"COMMAND: it answers from what %s reads",
+			outer->command->name);
 	} else if (options_parse(&program, &options, argc, argv, &operands, reason) == 0) {
 		code = check_inner(command, &options, outer, reason);
 		if (!code) {
-			code = run_on_files(command, &options, &operands, files, out, reason);
+			code = run_on_files(command, &options, &operands, files, outer, out,
+					    reason);
 			files = NULL;
 		}
 		options_free(&program, &options);

@@ -14,12 +14,11 @@ extern const struct option_spec commands_common[]; /* options of all commands */
 int commands_main(int argc, char **argv);
 
 /*
- * Runs a command line on files, which it closes; outer: the options of the command that asks. *out
- * gets what it prints, *reason why the exit code, which it returns, is not CLI_OK. CLI_USAGE without
+ * Runs a command line on files, which it closes; outer: of the command that asks. *out gets what it prints, *reason why the exit code, which it returns, is not CLI_OK. CLI_USAGE without
  * output: no command could be run.
  */
-int commands_run(struct offline *files, const struct option_list *words,
-		 const struct cli_options *outer, struct buf *out, struct error *reason);
+int commands_run(struct offline *files, const struct option_list *words, const struct cli *outer,
+		 struct buf *out, struct error *reason);
 
 /* --- cmd_doctor.c */
 

@@ -328,16 +328,16 @@ static void drain_node(struct policy *p, const cJSON *node, int64_t now_ns)
 	}
 }
 
-static int drain(struct policy *p, const struct policies *all, const struct replay_moment *m,
-		 struct error *error)
+static int drain(struct policy *p, const struct replay_moment *m, struct error *error)
 {
+	const struct cli outer = {.command = &command_replay};
 	struct buf out = BUF_INIT;
 	struct offline *files;
 	size_t before = p->drained_count;
 	cJSON *plan = NULL;
 
 	if (replay_moment_files(m, &files, error) == 0 &&
-	    commands_run(files, &p->drain, all->options, &out, error) != CLI_USAGE)
+	    commands_run(files, &p->drain, &outer, &out, error) != CLI_USAGE)
 		plan = cJSON_ParseWithLength(out.data ? out.data : "", out.len);
 	if (!plan)
 		error_prefix(error, "--policy %s", p->name);
@@ -371,11 +371,9 @@ static void judge_moves(struct policy *p, const struct view *v, int64_t now_ns)
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-int policies_read(struct policies *all, const struct option_list *texts,
-		  const struct cli_options *options, struct error *error)
+int policies_read(struct policies *all, const struct option_list *texts, struct error *error)
 {
-	*all = (struct policies){.of = mem_zalloc(texts->count + 1, sizeof(*all->of)),
-				 .options = options};
+	*all = (struct policies){.of = mem_zalloc(texts->count + 1, sizeof(*all->of))};
 	for (size_t i = 0; i < texts->count; i++)
 		if (read_policy(texts->items[i], &all->of[all->count++], error))
 			return -EINVAL;
@@ -416,7 +414,7 @@ int policies_step(struct policies *all, const struct replay_moment *before,
 		judge_placements(p, now->view, now->at_ns);
 		judge_moves(p, now->view, now->at_ns);
 		if (!rc)
-			rc = drain(p, all, now, error);
+			rc = drain(p, now, error);
 	}
 	know_pods(all, now->view);
 	return rc;

@@ -11,7 +11,6 @@ struct policy;
 struct policies {
 	struct policy *of; /* owned */
 	size_t count;
-	const struct cli_options *options; /* of the command that compares them; borrowed */
 	struct uid_set known; /* pods of the moments so far */
 };
 
@@ -19,8 +18,7 @@ struct policies {
  * Each text is NAME[:OPTION=VALUE;..], with options of scores (blend, plugin) and of drain
  * (drain-..). -EINVAL with the reason; policies_fini() is called in either case.
  */
-int policies_read(struct policies *all, const struct option_list *texts,
-		  const struct cli_options *options, struct error *error);
+int policies_read(struct policies *all, const struct option_list *texts, struct error *error);
 void policies_fini(struct policies *all);
 /* What each would have done; before: the moment before, NULL: there is none. -EINVAL with the reason. */
 int policies_step(struct policies *all, const struct replay_moment *before,

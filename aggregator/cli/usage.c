@@ -170,9 +170,11 @@ int usage_table_finish(struct usage_table *t, struct cli *cli)
 	const struct column *columns = t->kind->columns;
 
 	for (size_t i = 0; columns[i].title; i++)
-		if ((columns[i].of_api && !t->known) || !t->kind->is_shown(t, &columns[i], i) ||
-		    (columns[i].empty && table_holds_only(t->table, i, columns[i].empty)))
-			table_hide(t->table, i);
+		columns_show(cli, t->table, columns, i,
+			     !(columns[i].of_api && !t->known) &&
+				     t->kind->is_shown(t, &columns[i], i) &&
+				     !(columns[i].empty &&
+				       table_holds_only(t->table, i, columns[i].empty)));
 	columns_print(cli, t->table, t->kind->what);
 	if (usage_tally_total(&t->tally) == 0 && cli->operand_count == 0 && t->kind->judge_none) {
 		int code = t->kind->judge_none(cli);

@@ -97,7 +97,7 @@ static cJSON *run(const char *const *texts, struct replay_moment *moments, size_
 
 	while (texts[list.count])
 		list.count++;
-	assert_int_equal(policies_read(&all, &list, &options, &error), 0);
+	assert_int_equal(policies_read(&all, &list, &error), 0);
 	for (size_t i = 0; i < count; i++)
 		if (policies_step(&all, i ? &moments[i - 1] : NULL, &moments[i], &error))
 			fail_msg("%s", error.text);
@@ -181,12 +181,11 @@ static void test_refusals(void **unused)
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct cli_options options = {0};
 		const struct option_list list = {(char **)&rows[i].text, 1};
 		struct policies all;
 		struct error error = {""};
 
-		if (!policies_read(&all, &list, &options, &error))
+		if (!policies_read(&all, &list, &error))
 			assert_int_not_equal(policies_step(&all, NULL, &m, &error), 0);
 		if (!strstr(error.text, rows[i].says))
 			fail_msg("%s: \"%s\"", rows[i].text, error.text);

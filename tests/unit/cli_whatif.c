@@ -421,7 +421,10 @@ static void test_refusals(void **state)
 
 /* --- the command ------------------------------------------------------------------------------ */
 
-/* words: behind "evenkeel whatif --snapshot FILE"; "$" is a file with the scenarios. */
+/*
+ * words: behind "evenkeel whatif --snapshot FILE"; "$" is a file with the scenarios. says: a part of
+ * the output, behind "=" all of it.
+ */
 static void check_command(const char *words, const char *scenarios, int code, const char *says,
 			  const char *why)
 {
@@ -439,7 +442,8 @@ static void check_command(const char *words, const char *scenarios, int code, co
 	got = process_run(argv, &out, &err);
 	buf_add_str(&out, "");
 	buf_add_str(&err, "");
-	if (got != code || !strstr(out.data, says) || !strstr(err.data, why))
+	if (got != code || !strstr(err.data, why) ||
+	    (*says == '=' ? strcmp(out.data, says + 1) != 0 : !strstr(out.data, says)))
 		fail_msg("whatif %s: %d, \"%s\", \"%s\"", words, got, out.data, err.data);
 	buf_fini(&out);
 	buf_fini(&err);
@@ -457,6 +461,17 @@ static void check_command(const char *words, const char *scenarios, int code, co
 	"spec: "                                                                                   \
 	"{replicas: 2, template: {spec: {containers: [{name: c, resources: {requests: {cpu: 1}, "  \
 	"limits: {cpu: 1}}}]}}}}\n"
+
+/* All that changes in evenkeel nodes --no-headers. */
+#define CORDONED                                                                                   \
+	"=- node-0000  Ready   621m/7.80   8%  15%  10%  618m   75m   732m   740m    1.9/30Gi   "  \
+	"6%"                                                                                       \
+	"   5%   8%  0%/0%  0s  T1\n"                                                              \
+	"+ node-0000  Ready,cordoned   621m/7.80   8%  15%  10%  618m   75m   732m   740m    "     \
+	"1.9/30Gi   6%   5%   8%  0%/0%  0s  T1\n"
+
+/* The only node that has a time in evenkeel drain. */
+#define GONE "=- node-0000  unneeded  0s  10m00s   3+1  15%   8%   5%   8%  NotUnneededLongEnough\n"
 
 static void test_command(void **state)
 {
@@ -504,6 +519,19 @@ static void test_command(void **state)
 		{"--cordon node-0001 -- pods", NULL, 0,
 		 "Nothing that this command shows would change.\n", ""},
 		{"--set limit=1 -- nodes", NULL, 0, "- node-0000", ""},
+		/* A column that comes with the change is there before it, too. */
+		{"--cordon node-0000 -- nodes --no-headers", NULL, 0, CORDONED, ""},
+		{"--cordon node-0000 --scenarios $ -- nodes --no-headers",
+		 "[{name: a, cordon: node-0000}]", 0,
+		 "\na:\n- node-0000  Ready   621m/7.80   8%  15%", ""},
+		/* A column that goes with it stays. */
+		{"--remove node-0000 -- drain --no-headers", NULL, 0, GONE, ""},
+		{"--cordon node-0000 -- nodes -o json", NULL, 2, "",
+		 "give whatif -o json -- nodes"},
+		{"--cordon node-0000 -- nodes -o yaml", NULL, 2, "", "give whatif -o json"},
+		{"--cordon node-0000 --set output=csv -- pods", NULL, 2, "",
+		 "give whatif -o json -- pods"},
+		{"--cordon node-0000 -- nodes -o name", NULL, 0, "Nothing that this command", ""},
 		{"--add 2xnode-0000 -- drain", NULL, 0, "REASON\n+ whatif-1   unneeded", ""},
 		{"--scenarios $ -- drain",
 		 "[{name: a, cordon: node-0000}, {name: b, add: 2xnode-0000}]", 0, "\nb:\n", ""},
@@ -523,7 +551,12 @@ static void test_command(void **state)
 		{"--remove node-0000 -- nodes --bad", NULL, 2, "", "unknown option --bad"},
 		{"--remove node-0000 -- whatif", NULL, 2, "", "cannot be run within"},
 		{"--remove node-0000 -- nodes -w", NULL, 2, "", "do not go with COMMAND"},
-		{"--remove node-0000 -- nodes --server x", NULL, 2, "", "--server, --kubeconfig"},
+		{"--remove node-0000 -- nodes --server x", NULL, 2, "",
+		 "COMMAND: it answers from what whatif reads"},
+		{"--remove node-0000 -- nodes --snapshot foo", NULL, 2, "",
+		 "--snapshot, --usage, --server, --kubeconfig and --context do not go with"},
+		{"--remove node-0000 --set context=x -- nodes", NULL, 2, "",
+		 "COMMAND: it answers from what whatif reads"},
 		{"--remove node-0000 -- nodes nope", NULL, 4, "", "nope"},
 		{"--set a=1", NULL, 2, "", "there is no COMMAND"},
 		{"--set =1 -- nodes", NULL, 2, "", "must be OPTION=VALUE"},
