@@ -33,9 +33,8 @@ static const int tier_values[] = {-1, TIER_T0, TIER_T1, TIER_T2, TIER_T3};
 
 #define AT(member) offsetof(struct agent_options, member)
 static const struct option_spec specs[] = {
-	LIST_OPTION(
-		"aggregator", AT(aggregators), "URL", "tcp://127.0.0.1:2021",
-		"Address of an aggregator: tcp://HOST:PORT or ipc:///PATH; repeat it for several."),
+	LIST_OPTION("aggregator", AT(aggregators), "URL", "tcp://127.0.0.1:2021",
+		    "Address of an aggregator: tcp://HOST:PORT or ipc:///PATH."),
 	TEXT_OPTION(
 		"node-name", AT(node_name), "NAME", NULL,
 		"Name of this node, as the Kubernetes API spells it; without it the host name."),

@@ -109,7 +109,7 @@ static const struct option_spec specs[] = {
 		    "The context of the kubeconfig to use instead of its current one."),
 	LIST_OPTION("snapshot", AT(config.snapshots), "FILE", NULL,
 		    "Take the cluster's objects from a file of kubectl get -o json, or of "
-		    "/v1/snapshot, instead of an API. Repeatable."),
+		    "/v1/snapshot, instead of an API."),
 	FLAG_OPTION("standalone", 0, AT(config.standalone),
 		    "Use no Kubernetes API, even in a pod."),
 	CHOICE_OPTION("watcher-variant", AT(watcher_variant), "VARIANT", "corrected",

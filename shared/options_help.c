@@ -63,8 +63,6 @@ void options_value_word(const struct option_spec *spec, struct buf *out)
 		add_choices(spec, out);
 	else
 		buf_add_str(out, "VALUE");
-	if (options_is_list(spec))
-		buf_add_str(out, spec->kind == OPTION_RECORDS ? " .." : "..");
 }
 
 static void add_note(struct buf *notes, const char *before, const char *text)
@@ -77,6 +75,8 @@ void options_meaning(const struct option_program *program, const struct option_s
 {
 	struct buf notes = BUF_INIT, range = BUF_INIT;
 
+	if (options_is_list(spec))
+		add_note(&notes, "", "repeatable");
 	if (spec->initial && spec->initial[0] && spec->kind != OPTION_FLAG)
 		add_note(&notes, "default ", spec->initial);
 	options_range(spec, &range);

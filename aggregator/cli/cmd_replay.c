@@ -25,13 +25,13 @@ enum { MOMENTS_MOST = 100000 };
 
 /* clang-format off */
 static const struct option_spec specs[] = {
-	CLI_OPTION("at", 0, OPTION_LIST, at, "TIME", NULL, NULL, "A moment: 2026-01-31T12:00:00Z. Repeatable, in order."),
+	CLI_OPTION("at", 0, OPTION_LIST, at, "TIME", NULL, NULL, "A moment: 2026-01-31T12:00:00Z; later ones follow."),
 	CLI_TEXT("from", 0, from, "TIME", "The first of several moments."),
 	CLI_TEXT("to", 0, to, "TIME", "The last moment is not after this."),
 	RANGE_OPTION(OPTION_DURATION, "step", offsetof(struct cli_options, step_ns), "DURATION", "10s",
 		     1e6, 366 * 86400e9, "Time between two moments."),
 	CLI_OPTION("policy", 0, OPTION_LIST, policies, "NAME:OPTION=VALUE;..", NULL, NULL,
-		   "In place of COMMAND: what a policy with these options of scores (blend, plugin) and drain would have done. Repeatable."),
+		   "In place of COMMAND: what a policy with these options of scores (blend, plugin) and drain would have done."),
 	{0},
 };
 /* clang-format on */

@@ -30,7 +30,7 @@ static const struct option_spec specs[] = {
 		 "ReplicaSet for the pod of its template, in YAML or JSON; \"-\" reads standard "
 		 "input. Without it a pod that requests nothing."),
 	CLI_OPTION("plugin", 'p', OPTION_LIST, plugins, "NAME[:ARGS]", NULL, plugin_words,
-		   "Score by this plugin; repeat for several. ARGS are its arguments by upstream's "
+		   "Score by this plugin. ARGS are its arguments by upstream's "
 		   "names, as ARGUMENT=VALUE,.. or as an object {..} in JSON or YAML. Without it "
 		   "those of --blend, else TargetLoadPacking, LoadVariationRiskBalancing and "
 		   "LimitAware."),

@@ -33,7 +33,7 @@ enum { FILE_MOST = 16 << 20, DEPTH_MOST = 16, CELLS_MOST = 16 << 20 };
 
 static const struct option_spec specs[] = {
 	CLI_LIST("remove", changes.remove, "NODE",
-		 "Remove a node; pods that a controller replaces become pending. Each option of a change may be repeated."),
+		 "Remove a node; pods that a controller replaces become pending."),
 	CLI_LIST("add", changes.add, "NODES",
 		 "Add nodes: 3xNODE are three like that one, with its DaemonSets' pods; 3xcpu=8,memory=32Gi are three "
 		 "with that allocatable."),

@@ -66,7 +66,7 @@ const struct option_spec commands_common[] = {
 		 "Send the token without TLS to another machine; something else must encrypt it."),
 	CLI_OPTION("snapshot", 0, OPTION_LIST, snapshots, "FILE", NULL, NULL,
 		   "Answer from files instead: output of kubectl get -o json (or yaml), or of GET "
-		   "/v1/snapshot; \"-\" is standard input; repeat for several."),
+		   "/v1/snapshot; \"-\" is standard input."),
 	CLI_TEXT("usage", 0, usage, "FILE",
 		 "Measurements for --snapshot: a Usage object, or the answer of a load watcher's "
 		 "/watcher."),

@@ -96,13 +96,13 @@ extern const char *const drain_setting_variants[], *const drain_setting_orders[]
 	{"drain-group-label", 0, OPTION_LIST, DRAIN_AT(base, group_labels), "LABEL", NULL, 0, 0, NULL,                                      \
 	 "Labels that name the group of a node: the first that it has counts; without this option all nodes are one group."},               \
 	{"drain-group", 0, OPTION_RECORDS, DRAIN_AT(base, groups), "name=NAME[,min=N][,max=N][,atomic]", NULL, 0, 0, NULL,                  \
-	 "Least and most nodes of a group; atomic: its nodes go together or not at all. Repeatable."},                                      \
+	 "Least and most nodes of a group; atomic: its nodes go together or not at all."},                                                  \
 	{"drain-cluster-min", 0, OPTION_STRING, DRAIN_AT(base, cluster_min), "nodes=N,cpu=Q,memory=Q", NULL, 0, 0, NULL,                    \
 	 "Least nodes, CPU and memory of the cluster; each may be left out."},                                                              \
 	{"drain-budget", 0, OPTION_RECORDS, DRAIN_AT(base, budgets),                                                                        \
 	 "nodes=N|N%[,schedule=CRON,duration=TIME][,reasons=R,..]", NULL, 0, 0, NULL,                                                       \
 	 "Nodes that may be away at the same time, always or during a schedule (UTC), as Karpenter's disruption budgets. "                  \
-	 "Repeatable: the smallest counts."}
+	 "Of several the smallest counts."}
 /* clang-format on */
 
 /* The settings of the planner. */

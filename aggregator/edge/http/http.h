@@ -89,8 +89,7 @@ struct access_options {
 		    "if no credentials are configured."),                                          \
 	LIST_OPTION("allowed-host", ACCESS_AT(base, allowed_hosts), "NAME", NULL,                  \
 		    "Another name of this server in Host headers, if no credentials are "          \
-		    "configured; names of the loopback and of --listen are always allowed. "       \
-		    "Repeatable."),                                                                \
+		    "configured; names of the loopback and of --listen are always allowed."),      \
 	RANGE_OPTION(OPTION_NUMBER, "rate-limit", ACCESS_AT(base, rate), "N", "0", 0, 1e6,         \
 		     "Requests a second from one address; the burst is twice that, at least 10. "  \
 		     "0: no limit.")
