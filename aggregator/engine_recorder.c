@@ -280,7 +280,7 @@ static void add_plan(const struct recorder *r, struct buf *out)
 static void add_state(struct recorder *r, const struct step *s, bool base, struct buf *out)
 {
 	const struct snapshot_state state = {r->view, s->reservations,
-					     r->before ? r->before : r->plan, base};
+					     r->before ? r->before : r->plan, NULL, base};
 	struct buf json = BUF_INIT;
 	struct jsonw w;
 

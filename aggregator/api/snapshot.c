@@ -25,6 +25,7 @@ struct snapshot_stream {
 	struct reservations_copy
 		*reservations; /* held; taken before the view; NULL: there is none */
 	struct plan_result *plan; /* held; NULL: there is none */
+	const struct plan_memory *remembered; /* borrowed; NULL: nothing */
 	struct view *view; /* held */
 	int64_t now_ns;
 	struct kube_pod **pods; /* owned array; all of the cluster's, in order */
@@ -231,13 +232,15 @@ void snapshot_write_state(struct jsonw *w, const struct snapshot_state *s)
 		jsonw_key(w, "demand");
 		demand_write(s->view->demand, -1, w);
 	}
-	for (int p = 0; s->plan && p < PLAN_PARTS; p++) {
-		const struct shared_body *memory = s->plan->memory[p];
+	for (int p = 0; p < PLAN_PARTS; p++) {
+		const struct shared_body *memory = s->plan ? s->plan->memory[p] : NULL;
+		const char *remembered = !s->plan && s->remembered ? s->remembered->of[p] : NULL;
 
-		if (!memory)
+		if (!memory && !remembered)
 			continue;
 		jsonw_key(w, plan_part_name((enum plan_part)p));
-		buf_add(jsonw_json(w), memory->data, memory->len);
+		buf_add(jsonw_json(w), memory ? memory->data : remembered,
+			memory ? memory->len : strlen(remembered));
 	}
 	jsonw_object_close(w);
 }
@@ -245,7 +248,8 @@ void snapshot_write_state(struct jsonw *w, const struct snapshot_state *s)
 /* Some megabytes at most, and the end. */
 static void write_state(struct snapshot_stream *s)
 {
-	const struct snapshot_state state = {s->view, s->reservations, s->plan, true};
+	const struct snapshot_state state = {s->view, s->reservations, s->plan, s->remembered,
+					     true};
 
 	jsonw_key(&s->w, "state");
 	snapshot_write_state(&s->w, &state);
@@ -295,6 +299,7 @@ void api_snapshot(const struct api_context *ctx, const struct api_request *rq,
 	s->now_ns = ctx->now_ns();
 	s->reservations = reservations_take(ctx->reservations, s->now_ns);
 	s->plan = ctx->plans ? plan_slot_take(ctx->plans) : NULL;
+	s->remembered = ctx->memory;
 	s->view = view_slot_take(ctx->views);
 	if (s->view->cluster)
 		gather_pods(s);

@@ -58,7 +58,8 @@ void snapshot_write_sources(struct jsonw *w, const struct cluster *c);
 struct snapshot_state {
 	const struct view *view;
 	const struct reservations_copy *reservations; /* NULL: there is none */
-	const struct plan_result *plan; /* NULL: there is none */
+	const struct plan_result *plan; /* NULL: there is none, .. */
+	const struct plan_memory *remembered; /* .. but this memory (NULL: nothing) */
 	bool memory; /* with the workloads and demand of the view */
 };
 

@@ -470,8 +470,11 @@ static void check_command(const char *words, const char *scenarios, int code, co
 	"+ node-0000  Ready,cordoned   621m/7.80   8%  15%  10%  618m   75m   732m   740m    "     \
 	"1.9/30Gi   6%   5%   8%  0%/0%  0s  T1\n"
 
-/* The only node that has a time in evenkeel drain. */
-#define GONE "=- node-0000  unneeded  0s  10m00s   3+1  15%   8%   5%   8%  NotUnneededLongEnough\n"
+/* The timers of a snapshot go on. The only node that has one is the one that goes. */
+#define GONE                                                                                       \
+	"=- node-0000  unneeded     45s  9m14s   3+1  15%   8%   5%   8%  NotUnneededLongEnough\n" \
+	"- node-0001  notExamined    -      -   3+1   8%   4%   4%   8%  DestinationInWave\n"      \
+	"+ node-0001  needed  -  -   3+1   8%   4%   4%   8%  NoPlaceToMovePods\n"
 
 static void test_command(void **state)
 {
