@@ -351,6 +351,9 @@ static int remove_node(struct whatif *w)
 	use = (cJSON *)document_find(w->nodes, "", "name", w->text);
 	if (use)
 		cJSON_Delete(cJSON_DetachItemViaPointer(w->nodes, use));
+	/* Of pods that the API does not show, or no more. */
+	while ((use = (cJSON *)document_find(w->pods, "", "node", w->text)))
+		cJSON_Delete(cJSON_DetachItemViaPointer(w->pods, use));
 	return 0;
 }
 

@@ -34,6 +34,7 @@
 	"},\"windows\":{\"5m\":{\"samples\":9,\"mean\":" mean ",\"stddev\":10,\"max\":" value      \
 	"}}}},\"contention\":{\"cpu\":0.5,\"seconds\":300}"
 
+/* clang-format off */
 static const char snapshot[] =
 	"{\"sources\":[{\"kind\":\"ElasticQuota\",\"state\":\"none\",\"message\":\"none\"}],"
 	"\"list\":{\"items\":["
@@ -46,33 +47,19 @@ static const char snapshot[] =
 	"{\"apiVersion\":\"policy/v1\",\"kind\":\"PodDisruptionBudget\",\"metadata\":{\"name\":"
 	"\"b\",\"namespace\":\"shop\"},\"spec\":{\"minAvailable\":\"50%\",\"selector\":{"
 	"\"matchLabels\":{\"app\":\"web\"}}},\"status\":{\"expectedPods\":6,\"currentHealthy\":5,"
-	"\"desiredHealthy\":3,\"disruptionsAllowed\":2}}," POD("web-5d-1", "u1", "web-5d", "ReplicaSet", "1", "True") "," POD(
-		"web-5d-2", "u2", "web-5d", "ReplicaSet", "2",
-		"True") "," POD("db-9", "u3", "db", "StatefulSet", "9",
-				"True") "," POD("db-10", "u4", "db", "StatefulSet", "1",
-						"False") "," POD("log", "u5", "log", "DaemonSet",
-								 "1",
-								 "True") "," POD("job-1", "u6",
-										 "job", "Job", "1",
-										 "True") "]},"
-											 "\"usage\""
-											 ":{"
-											 "\"nodes\""
-											 ":[{"
-											 "\"name\":"
-											 "\"a\""
-											 "," USE("5"
-												 "0"
-												 "0",
-												 "6"
-												 "0"
-												 "0") "}],\"pods\":["
-												      "{\"node\":\"a\",\"uid\":\"u2\"," USE(
-													      "200",
-													      "250") "},"
-														     "{\"node\":\"a\",\"uid\":\"u5\"," USE(
-															     "50",
-															     "60") "}]}}";
+	"\"desiredHealthy\":3,\"disruptionsAllowed\":2}},"
+	POD("web-5d-1", "u1", "web-5d", "ReplicaSet", "1", "True") ","
+	POD("web-5d-2", "u2", "web-5d", "ReplicaSet", "2", "True") ","
+	POD("db-9", "u3", "db", "StatefulSet", "9", "True") ","
+	POD("db-10", "u4", "db", "StatefulSet", "1", "False") ","
+	POD("log", "u5", "log", "DaemonSet", "1", "True") ","
+	POD("job-1", "u6", "job", "Job", "1", "True")
+	"]},\"usage\":{\"nodes\":[{\"name\":\"a\"," USE("500", "600") "}],\"pods\":["
+	"{\"node\":\"a\",\"uid\":\"u2\"," USE("200", "250") "},"
+	"{\"node\":\"a\",\"uid\":\"u5\"," USE("50", "60") "},"
+	/* Of a pod that the API does not show. */
+	"{\"node\":\"a\",\"uid\":\"unknown\"," USE("1", "1") "}]}}";
+/* clang-format on */
 
 static char *folder;
 
@@ -190,6 +177,7 @@ static void test_changed_nodes(void **state)
 		{"remove", "a", NULL, "Pod log", "", ""},
 		{"remove", "a", NULL, "use a", "", ""},
 		{"remove", "a", NULL, "use u2", "", ""},
+		{"remove", "a", NULL, "use unknown", "", ""},
 		{"remove", "a", NULL, "PodDisruptionBudget b", "status.currentHealthy", "0"},
 		{"remove", "a", NULL, "PodDisruptionBudget b", "status.expectedPods", "5"},
 		{"remove", "a", NULL, "PodDisruptionBudget b", "status.desiredHealthy", "3"},
