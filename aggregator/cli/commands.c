@@ -398,7 +398,8 @@ static int check_inner(const struct command *command, const struct cli_options *
 	const char *conflict = output_conflict(o, command);
 	int form = o->output;
 
-	if (command == &command_whatif || command == &command_act || command == &command_version ||
+	if ((command == &command_whatif && outer->command != &command_replay) ||
+	    command == &command_act || command == &command_version ||
 	    command->server == CLI_SERVER_UNUSED)
 		return error_fail(reason, CLI_USAGE, "\"%s\" cannot be run within another command",
 				  command->name);

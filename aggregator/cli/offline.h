@@ -20,8 +20,8 @@ struct quota_options;
 struct slack_options;
 
 /*
- * Reads the files; "-" is standard input. usage may be NULL. -EINVAL with the reason. There is one
- * at a time, since its moment is the process's clock for the API.
+ * Reads the files; "-" is standard input. usage may be NULL. -EINVAL with the reason. The moment
+ * of the newest is the process's clock for the API: older ones give no answers meanwhile.
  */
 int offline_open(struct offline **o, const struct option_list *files, const char *usage,
 		 struct error *error);

@@ -15,13 +15,14 @@
 #include <string.h>
 
 #include "shared/clock.h"
+#include "shared/document.h"
 #include "shared/mem.h"
 #include "tests/fleet/cluster.h"
 #include "tests/fleet/dump.h"
 #include "tests/fleet/launch.h"
 #include "tests/process.h"
 
-enum { NODES = 20, MOMENTS = 3, ROUTES = 5, PATIENCE_S = 60, ARGS = 12 };
+enum { NODES = 20, MOMENTS = 3, ROUTES = 5, PATIENCE_S = 60, ARGS = 16 };
 
 static const struct cluster_config config = {
 	.nodes = NODES, .pods_per_node = 10, .containers = 1, .seed = 11};
@@ -152,6 +153,54 @@ static void compare(const struct scene *s)
 	}
 }
 
+#define WORDS(...) ((const char *[]){__VA_ARGS__, NULL})
+
+/* The answer, or half of it, of evenkeel replay -- whatif. */
+static cJSON *foresee(const struct scene *s, const char *const *words)
+{
+	struct buf out = BUF_INIT, err = BUF_INIT;
+	cJSON *doc;
+
+	if (replay(s, words, &out, &err))
+		fail_msg("%s", err.data);
+	doc = cJSON_Parse(out.data);
+	assert_non_null(doc);
+	buf_fini(&out);
+	buf_fini(&err);
+	return doc;
+}
+
+/* A change of a recorded moment: the cluster before it is the recorded one. */
+static void change(const struct scene *s)
+{
+	for (int m = 0; m < MOMENTS; m++) {
+		const struct answer *a = &s->answers[m][0];
+		cJSON *live = cJSON_Parse(a->text.data), *doc;
+		const char *node = document_text(document_first(live, "items"), "name");
+
+		doc = foresee(s, WORDS("--at", a->time, "--", "whatif", "--remove", node, "-o",
+				       "json", "--", "nodes"));
+		if (!cJSON_Compare(document_at(doc, "before"), live, true))
+			fail_msg("%.300s before the change: %.300s", a->text.data,
+				 cJSON_Print(document_at(doc, "before")));
+		assert_int_equal(cJSON_GetArraySize(
+					 document_at(document_first(doc, "after"), "answer.items")),
+				 NODES - 1);
+		cJSON_Delete(doc);
+		doc = foresee(s, WORDS("--at", a->time, "--", "whatif", "--cordon", node, "-o",
+				       "json"));
+		assert_true(document_number(document_first(doc, "items"), "nodes") == NODES);
+		cJSON_Delete(doc);
+		doc = foresee(s, WORDS("--at", a->time, "--", "whatif", "--add", node, "-o", "json",
+				       "--", "drain"));
+		assert_int_equal(cJSON_GetArraySize(
+					 document_at(document_first(doc, "after"), "answer.items")),
+				 NODES + 1);
+		cJSON_Delete(doc);
+		cJSON_Delete(live);
+	}
+}
+
 static void start(struct scene *s)
 {
 	static const char *more[] = {"--plan-interval", "1s", "--record", NULL, NULL};
@@ -228,6 +277,7 @@ static void test_replay_is_live(void **state)
 	assert_true(await(is_news, s, PATIENCE_S));
 	stack_kill_aggregator(s->stack, 0);
 	compare(s);
+	change(s);
 	doc = measure(s);
 	assert_true(number(doc, "gaps") == 0 && number(doc, "views") >= 2 * MOMENTS);
 	assert_true(number(doc, "intervals") >= NODES);
@@ -263,8 +313,6 @@ static void expect(const struct scene *s, const char *const *words, int status, 
 	buf_fini(&err);
 }
 
-#define WORDS(...) ((const char *[]){__VA_ARGS__, NULL})
-
 static void test_refusals(void **state)
 {
 	struct scene *s = *state;
@@ -284,6 +332,16 @@ static void test_refusals(void **state)
 	expect(s, WORDS("--at", s->answers[1][0].time, "--", "doctor", "--watch"), 2, "do not go");
 	expect(s, WORDS("--at", s->answers[1][0].time, "--", "replay", "x"), 2,
 	       "cannot be run within another");
+	expect(s,
+	       WORDS("--at", s->answers[1][0].time, "--", "whatif", "--cordon", "x", "--", "replay",
+		     "y"),
+	       2, "cannot be run within another");
+	expect(s, WORDS("--at", s->answers[1][0].time, "--", "nodes", "--server", "x"), 2,
+	       "COMMAND: it answers from what replay reads");
+	expect(s,
+	       WORDS("--at", s->answers[1][0].time, "--", "whatif", "--cordon", "x", "--snapshot",
+		     "y"),
+	       2, "COMMAND: it answers from what replay reads");
 	s->record = s->stack->folder;
 	expect(s, WORDS("--at", s->answers[1][0].time, "--", "nodes"), 1, "there is no record");
 	s->record = record;
