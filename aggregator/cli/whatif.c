@@ -770,7 +770,9 @@ int whatif_change(cJSON *snapshot, const struct whatif_changes *changes, struct 
 		w.option = rows[r].option;
 		for (size_t i = 0; i < rows[r].texts->count && !rc; i++) {
 			w.text = rows[r].texts->items[i];
-			rc = rows[r].change(&w);
+			rc = w.sources ? rows[r].change(&w)
+				       : whatif_refuse(&w, "needs objects of a Kubernetes API, and "
+							   "only measurements are known here");
 		}
 	}
 	whatif_end(&w, !rc);

@@ -407,6 +407,29 @@ static void test_refusals(void **state)
 	}
 }
 
+/* Measurements alone are no cluster. */
+static void test_without_api(void **state)
+{
+	static const char *const options[][2] = {
+		{"remove", "vm"}, {"add", "vm"}, {"add", "cpu=8,memory=8Gi"}, {"cordon", "vm"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		cJSON *doc = cJSON_Parse("{\"list\":{\"items\":[]},\"usage\":{\"nodes\":[{"
+					 "\"name\":\"vm\"}],\"pods\":[]}}");
+		char *texts[] = {(char *)options[i][1]};
+		struct whatif_changes changes = {0};
+		struct buf notes = BUF_INIT;
+		struct error why;
+
+		*list_of(&changes, options[i][0]) = (struct option_list){texts, 1};
+		assert_int_equal(whatif_change(doc, &changes, &notes, &why), -EINVAL);
+		if (!strstr(why.text, "needs objects of a Kubernetes API"))
+			fail_msg("--%s: \"%s\"", options[i][0], why.text);
+		cJSON_Delete(doc);
+	}
+}
+
 /* --- the command ------------------------------------------------------------------------------ */
 
 /*
@@ -595,7 +618,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_changed_nodes),	cmocka_unit_test(test_changed_workloads),
 		cmocka_unit_test(test_applied_objects), cmocka_unit_test(test_sources),
-		cmocka_unit_test(test_refusals),	cmocka_unit_test(test_command),
+		cmocka_unit_test(test_refusals),	cmocka_unit_test(test_without_api),
+		cmocka_unit_test(test_command),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
