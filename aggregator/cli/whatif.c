@@ -11,6 +11,7 @@
  */
 #include "aggregator/cli/whatif_internal.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -378,14 +379,15 @@ static cJSON *make_shape(struct whatif *w, const char *shape)
 			continue;
 		*equals = '\0';
 		rc = quantity_parse_milli(equals + 1, &amount, w->error);
-		if (!rc && amount < 0)
+		if (!rc && amount <= 0)
 			rc = -EINVAL;
 		whatif_set_text(allocatable, part, equals + 1);
 	}
 	free(text);
 	if (rc || !document_text(allocatable, "cpu") || !document_text(allocatable, "memory")) {
 		cJSON_Delete(node);
-		whatif_refuse(w, "must be amounts of cpu and memory, as in cpu=8,memory=32Gi");
+		whatif_refuse(w, "must be amounts above 0, of cpu and memory at least, as in "
+				 "cpu=8,memory=32Gi");
 		return NULL;
 	}
 	cJSON_AddItemToObject(status, "capacity", cJSON_Duplicate(allocatable, true));
@@ -500,6 +502,14 @@ static size_t remove_taints(cJSON *list, const char *key, const char *effect)
 	return count;
 }
 
+/* Letters, digits and signs, as of labels. */
+static bool is_of_label(const char *text, const char *signs)
+{
+	while (isalnum((unsigned char)*text) || (*text && strchr(signs, *text)))
+		text++;
+	return !*text;
+}
+
 /* "NODE:KEY[=VALUE]:EFFECT", and behind the node "KEY-" or "KEY:EFFECT-" to remove it. */
 static int change_taint(struct whatif *w, char *text)
 {
@@ -525,6 +535,10 @@ static int change_taint(struct whatif *w, char *text)
 		*value++ = '\0';
 	if (!*key)
 		return whatif_refuse(w, "the key of the taint is empty");
+	if (!is_of_label(key, "-_./") || (value && !is_of_label(value, "-_.")))
+		return whatif_refuse(w,
+				     "the key and the value of a taint are letters, digits, \"-\", "
+				     "\"_\" and \".\", the key also \"/\"");
 	taints = whatif_list_in(whatif_object_in(node, "spec"), "taints");
 	if (gone)
 		return remove_taints(taints, key, effect)
