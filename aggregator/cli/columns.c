@@ -67,6 +67,7 @@ void columns_show(const struct cli *cli, struct table *t, const struct column *c
 	if (!shown) {
 		table_hide(t, index);
 	} else if (all) {
+		/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 		all->of = array_grow(all->of, all->count, sizeof(*all->of));
 		all->of[all->count++] = &columns[index];
 	}

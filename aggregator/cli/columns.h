@@ -62,7 +62,7 @@ void columns_add_row(const struct row *r, const char *name, double key,
 		     const struct column *columns, const struct csv_field *fields);
 /* Columns that a run of a command shows, for the runs to compare it with. */
 struct columns_shown {
-	const void **of; /* owned; struct column, borrowed */
+	const struct column **of; /* owned; the columns are borrowed */
 	size_t count;
 };
 

@@ -54,14 +54,10 @@ static bool is_of_workload(const cJSON *pod, const char *namespace, const char *
 	return hash ? strcmp(owner + len + 1, hash) == 0 : !strchr(owner + len + 1, '-');
 }
 
-struct member {
-	cJSON *pod; /* borrowed */
-};
-
 struct workload {
 	char *namespace, *name; /* owned */
 	const char *rest; /* of the text, behind "=" */
-	struct member *pods; /* owned */
+	cJSON **pods; /* owned; the pods are borrowed */
 	size_t count;
 };
 
@@ -79,8 +75,9 @@ static void find_pods(const struct whatif *w, struct workload *of)
 	cJSON_ArrayForEach (item, w->items) {
 		if (!is_of_workload(item, of->namespace, of->name))
 			continue;
+		/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 		of->pods = array_grow(of->pods, of->count, sizeof(*of->pods));
-		of->pods[of->count++].pod = item;
+		of->pods[of->count++] = item;
 	}
 }
 
@@ -108,7 +105,7 @@ static int find_workload(const struct whatif *w, struct workload *of)
 /* Order of removal. */
 static int compare_leaving(const void *a, const void *b)
 {
-	const cJSON *x = ((const struct member *)a)->pod, *y = ((const struct member *)b)->pod;
+	const cJSON *x = *(cJSON *const *)a, *y = *(cJSON *const *)b;
 	const char *x_name = document_text_or(x, "metadata.name", ""),
 		   *y_name = document_text_or(y, "metadata.name", "");
 	bool x_waits = !document_text(x, "spec.nodeName"),
@@ -127,14 +124,14 @@ static int compare_leaving(const void *a, const void *b)
 
 static int check_controllers(const struct whatif *w, const struct workload *of)
 {
-	const char *first = document_text_or(document_controller(of->pods[0].pod), "kind", "");
+	const char *first = document_text_or(document_controller(of->pods[0]), "kind", "");
 
 	if (strcmp(first, "DaemonSet") == 0)
 		return whatif_refuse(w, "a DaemonSet has a pod on each node");
 	for (size_t i = 1; i < of->count; i++)
-		if (!document_is(document_controller(of->pods[i].pod), "kind", first))
+		if (!document_is(document_controller(of->pods[i]), "kind", first))
 			return whatif_refuse(w, "a %s and a %s have this name", first,
-					     document_text_or(document_controller(of->pods[i].pod),
+					     document_text_or(document_controller(of->pods[i]),
 							      "kind", ""));
 	return 0;
 }
@@ -142,13 +139,13 @@ static int check_controllers(const struct whatif *w, const struct workload *of)
 /* Of several ReplicaSets, while a Deployment is rolled out, nobody knows who has how many. */
 static void set_replicas(struct whatif *w, const struct workload *of, size_t replicas)
 {
-	const cJSON *pod = of->pods[0].pod, *owner = document_controller(pod);
+	const cJSON *pod = of->pods[0], *owner = document_controller(pod);
 	const char *name = document_text_or(owner, "name", "");
 	cJSON *controller =
 		whatif_find(w, document_text_or(owner, "kind", ""), of->namespace, name);
 
 	for (size_t i = 1; i < of->count; i++)
-		if (!document_is(document_controller(of->pods[i].pod), "name", name))
+		if (!document_is(document_controller(of->pods[i]), "name", name))
 			return;
 	if (controller)
 		whatif_set_number(whatif_object_in(controller, "spec"), "replicas",
@@ -189,17 +186,18 @@ static int scale(struct whatif *w)
 		rc = check_controllers(w, &of);
 	if (!rc) {
 		set_replicas(w, &of, replicas);
+		/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 		qsort(of.pods, of.count, sizeof(*of.pods), compare_leaving);
 		for (size_t i = of.count; i < replicas; i++) {
-			cJSON *copy = cJSON_Duplicate(of.pods[0].pod, true);
+			cJSON *copy = cJSON_Duplicate(of.pods[0], true);
 
 			whatif_give_name(copy, &w->pods_made);
 			whatif_let_wait(w, copy);
-			drop_claims(copy, document_text_or(of.pods[0].pod, "metadata.name", ""));
+			drop_claims(copy, document_text_or(of.pods[0], "metadata.name", ""));
 			whatif_add(w, copy);
 		}
 		for (size_t i = 0; i + replicas < of.count; i++)
-			whatif_remove(w, of.pods[i].pod);
+			whatif_remove(w, of.pods[i]);
 	}
 	workload_fini(&of);
 	return rc;
@@ -321,7 +319,7 @@ static int resize(struct whatif *w)
 		}
 	}
 	for (size_t i = 0; i < of.count && !rc; i++)
-		rc = resize_pod(w, of.pods[i].pod, container, of.rest);
+		rc = resize_pod(w, of.pods[i], container, of.rest);
 	free(container);
 	workload_fini(&of);
 	return rc;
@@ -341,7 +339,7 @@ static int remove_node(struct whatif *w)
 		if (!document_is(item, "kind", "Pod") ||
 		    !document_is(item, "spec.nodeName", w->text))
 			continue;
-		if (whatif_has_ended(item) || whatif_is_of_daemon(item) ||
+		if (whatif_has_ended(item) || whatif_ends_with_node(item) ||
 		    document_text(item, "metadata.deletionTimestamp") ||
 		    !document_controller(item)) {
 			whatif_remove(w, item);
@@ -421,7 +419,7 @@ static void add_daemon_pods(struct whatif *w, const char *node, const char *mode
 		cJSON *pod;
 
 		if (!document_is(item, "kind", "Pod") || whatif_has_ended(item) ||
-		    !whatif_is_of_daemon(item) || !document_is(item, "spec.nodeName", model))
+		    !whatif_ends_with_node(item) || !document_is(item, "spec.nodeName", model))
 			continue;
 		pod = cJSON_Duplicate(item, true);
 		whatif_give_name(pod, &w->pods_made);
@@ -640,7 +638,7 @@ static int apply_workload(struct whatif *w, const cJSON *object)
 		goto out;
 	find_pods(w, &of);
 	for (size_t i = 0; i < of.count; i++)
-		whatif_remove(w, of.pods[i].pod);
+		whatif_remove(w, of.pods[i]);
 	for (; replicas > 0; replicas--) {
 		cJSON *copy = cJSON_Duplicate(pod, true);
 

@@ -50,7 +50,7 @@ void whatif_remove(struct whatif *w, cJSON *object);
 
 bool whatif_has_ended(const cJSON *pod);
 /* A DaemonSet's pod, or a mirror pod of the node. */
-bool whatif_is_of_daemon(const cJSON *pod);
+bool whatif_ends_with_node(const cJSON *pod);
 /* Makes the pod pending. whatif_leave(): one of the list, whose use is taken from its node. */
 void whatif_let_wait(const struct whatif *w, cJSON *pod);
 void whatif_leave(struct whatif *w, cJSON *pod);

@@ -327,7 +327,7 @@ void whatif_copy_use(const struct whatif *w, const cJSON *model, const cJSON *po
 
 /* --- pods ------------------------------------------------------------------------------------- */
 
-bool whatif_is_of_daemon(const cJSON *pod)
+bool whatif_ends_with_node(const cJSON *pod)
 {
 	const cJSON *controller = document_controller(pod);
 
