@@ -27,6 +27,11 @@ void doctor_print(const struct doctor *d, bool color, size_t width, struct buf *
 /* {"apiVersion","kind":"Diagnosis","verdict","checks":[{"verdict","what","detail","advice"}]} */
 void doctor_print_json(const struct doctor *d, struct buf *out);
 
+/* --- difference.c */
+
+/* Prints the lines that differ, or that none does; cuts both texts into lines. */
+void difference_print(struct cli *cli, struct buf *before, struct buf *after);
+
 /* --- help.c */
 
 /* base: "evenkeel", or what it was called as. */
