@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/resolver.h"
+#include "shared/resolver.h"
 
 enum { ENDPOINTS_MAX = 16 };
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "agent/enroller.h"
-#include "agent/resolver.h"
+#include "shared/resolver.h"
 #include "shared/interval.h"
 #include "shared/options.h"
 #include "shared/error.h"

@@ -12,7 +12,7 @@
  *
  * What can fail: starting the thread. A failed lookup is an answer.
  */
-#include "agent/resolver.h"
+#include "shared/resolver.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

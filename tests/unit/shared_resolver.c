@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/resolver.h"
+#include "shared/resolver.h"
 #include "shared/clock.h"
 
 enum { PATIENCE_MS = 20000 };
