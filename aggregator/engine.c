@@ -80,6 +80,7 @@ struct engine {
 	struct drain_log *decisions;
 	struct reservations *reservations;
 	struct ingest *ingest;
+	struct exchange *exchange; /* NULL: no other aggregator */
 
 	/* loop thread */
 	uv_loop_t loop;
@@ -180,20 +181,6 @@ static void on_closed(void *ctx, const char *node, uint64_t connection)
 	usage_note_closed(((struct engine *)ctx)->usage, node, connection);
 }
 
-static void tell_recorder(struct engine *e, const struct frame_header *header,
-			  struct interval *interval, int64_t now_ns)
-{
-	struct record_interval i = {
-		.now_ns = now_ns,
-		.node = header->node,
-		.interval = interval,
-	};
-
-	memcpy(i.run, header->run, sizeof(i.run));
-	memcpy(i.nonce, header->nonce, sizeof(i.nonce));
-	recorder_tell(e->recorder, &i);
-}
-
 static enum frame_result on_interval(void *ctx, const struct frame_header *header,
 				     uint64_t connection, struct interval *interval, int64_t now_ns,
 				     struct ack *ack)
@@ -201,7 +188,7 @@ static enum frame_result on_interval(void *ctx, const struct frame_header *heade
 	struct engine *e = ctx;
 	struct usage_answer answer = {0};
 
-	tell_recorder(e, header, interval, now_ns);
+	recorder_tell(e->recorder, header, interval, now_ns);
 	usage_apply(e->usage, header->node, header->run, header->nonce, interval, now_ns, &answer);
 	recorder_told(e->recorder, answer.verdict);
 	ack->status = status_of_verdict[answer.verdict];
@@ -297,6 +284,12 @@ static void on_frames(uv_poll_t *poll, int status, int events)
 	publisher_note_frames(e->publisher, (size_t)taken, taken < FRAMES_PER_TURN);
 }
 
+/* The keys that only aggregators have, if there are such. */
+static const struct keyring *keys_of_aggregators(const struct engine *e)
+{
+	return e->enroller ? node_enroller_keys(e->enroller) : &e->keys;
+}
+
 static void reload_keys(struct engine *e)
 {
 	struct error why;
@@ -319,6 +312,7 @@ static void on_signal(uv_signal_t *handle, int number)
 	}
 	reload_keys(e);
 	node_enroller_reload(e->enroller);
+	exchange_set_keys(e->exchange, keys_of_aggregators(e));
 	/* The loop runs when all is open. */
 	http_reload(e->http);
 }
@@ -328,6 +322,7 @@ static void on_files_changed(uv_async_t *async)
 	struct engine *e = async->data;
 
 	node_enroller_reload(e->enroller);
+	exchange_set_keys(e->exchange, keys_of_aggregators(e));
 	http_reload(e->http);
 }
 
@@ -671,6 +666,11 @@ static int open_parts(struct engine *e, struct error *error)
 		rc = ingest_open(&e->ingest, config->ingest, &e->keys,
 				 e->enroller ? &e->enrolment : NULL, &e->counters, &ingest_handler,
 				 e, error);
+	if (!rc && config->peer)
+		rc = exchange_open(&e->exchange, config->peer, keys_of_aggregators(e),
+				   e->reservations, &e->counters.exchange, error);
+	if (!rc)
+		ingest_set_exchange(e->ingest, e->exchange);
 	if (!rc)
 		rc = open_recorder(e, error);
 	if (!rc)
@@ -743,6 +743,7 @@ void engine_close(struct engine *e)
 	own_secrets_close(e->own_secrets);
 	token_reviews_stop(&e->token_reviews);
 	http_stop(e->http);
+	exchange_close(e->exchange);
 	token_reviews_close(&e->token_reviews);
 	planner_stop(e->planner);
 	prefetcher_stop(e->api_context.prefetcher);

@@ -19,6 +19,7 @@ struct engine_config {
 	const char *listen; /* HTTP address */
 	const struct access_options *access; /* to it */
 	const char *ingest; /* where agents connect: tcp://HOST:PORT or ipc://PATH */
+	const char *peer; /* the ingest of another aggregator; NULL: there is none */
 	const char *key_path; /* NULL: no key (ipc:// only) */
 	const char *enrolment_key_path; /* NULL: nodes get no keys of their own */
 	const char *join_token_path; /* NULL: no join tokens */

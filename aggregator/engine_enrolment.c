@@ -204,6 +204,11 @@ int node_enroller_open(struct enroller **out, const struct enroller_config *conf
 	return rc;
 }
 
+const struct keyring *node_enroller_keys(const struct enroller *en)
+{
+	return &en->keys.ring;
+}
+
 static void review_free(struct review *r)
 {
 	sodium_memzero(r->token, strlen(r->token));

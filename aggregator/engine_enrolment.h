@@ -39,6 +39,8 @@ struct enroller;
  */
 int node_enroller_open(struct enroller **en, const struct enroller_config *config,
 		       struct error *error);
+/* The private keys, borrowed until the next reload. */
+const struct keyring *node_enroller_keys(const struct enroller *en);
 /* Cuts reviews; before the loop closes. */
 void node_enroller_stop(struct enroller *en); /* NULL is allowed, as below */
 void node_enroller_close(struct enroller *en); /* once the loop is closed */

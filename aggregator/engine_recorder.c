@@ -88,10 +88,15 @@ static void step_free(struct step *s)
 
 /* --- loop thread ------------------------------------------------------------------------------ */
 
-void recorder_tell(struct recorder *r, const struct record_interval *i)
+void recorder_tell(struct recorder *r, const struct frame_header *header, struct interval *interval,
+		   int64_t now_ns)
 {
+	struct record_interval i = {.now_ns = now_ns, .node = header->node, .interval = interval};
+
+	memcpy(i.run, header->run, sizeof(i.run));
+	memcpy(i.nonce, header->nonce, sizeof(i.nonce));
 	if (r)
-		r->begun = record_interval(&r->told, i);
+		r->begun = record_interval(&r->told, &i);
 }
 
 void recorder_told(struct recorder *r, enum usage_verdict verdict)

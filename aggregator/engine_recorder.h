@@ -15,6 +15,7 @@
 #include "aggregator/state/reservations.h"
 #include "aggregator/state/view.h"
 #include "shared/error.h"
+#include "shared/frame.h"
 
 struct recorder_config {
 	const char *dir; /* borrowed, as is all here, for the recorder's life */
@@ -33,7 +34,8 @@ int recorder_open(struct recorder **r, const struct recorder_config *config, str
 void recorder_close(struct recorder *r);
 
 /* Loop thread. Of an interval, before and after usage_apply(). */
-void recorder_tell(struct recorder *r, const struct record_interval *i);
+void recorder_tell(struct recorder *r, const struct frame_header *header, struct interval *interval,
+		   int64_t now_ns);
 void recorder_told(struct recorder *r, enum usage_verdict verdict);
 /* usage_build_stats() built so many; usage_gather_stats() was called; the view of these is published. */
 void recorder_built(struct recorder *r, size_t count);

@@ -66,6 +66,11 @@ static const struct option_spec specs[] = {
 		    "Address and port of the HTTP API."),
 	TEXT_OPTION("ingest", AT(config.ingest), "URL", "tcp://127.0.0.1:2021",
 		    "Where agents report: tcp://HOST:PORT or ipc:///PATH."),
+	TEXT_OPTION("peer", AT(config.peer), "URL", NULL,
+		    "The --ingest of another aggregator that answers the same schedulers, "
+		    "tcp://HOST:PORT, or a name that has the addresses of both. Each tells the "
+		    "other what it reserves for pods. Both need the same --enrolment-key, or "
+		    "--key-file."),
 	TEXT_OPTION(
 		"key-file", AT(config.key_path), "FILE", NULL,
 		"Keys that open frames: a file of 32 random bytes, or a directory of such files."),

@@ -141,7 +141,7 @@ static int read_numbers(const uint8_t *in, struct frame_header *h, struct error 
 	if (in[AT_VERSION] != FRAME_VERSION)
 		return error_fail(error, -EPROTO, "frame version %u, this side speaks %d",
 				  in[AT_VERSION], FRAME_VERSION);
-	if (type < FRAME_INTERVAL || type > FRAME_ENROLMENT_ANSWER)
+	if (type < FRAME_INTERVAL || type > FRAME_EXCHANGE)
 		return error_fail(error, -EBADMSG, "frame type %u is unknown", type);
 	h->type = (enum frame_type)type;
 	memcpy(h->key_id, in + AT_KEY_ID, KEY_ID_LEN);
@@ -253,7 +253,7 @@ int frame_open(const void *data, size_t len, const struct keyring *ring,
 	size_t header_len, sealed_len, body_len;
 	int rc = frame_get_header(data, len, &h, &header_len, &body_len, error);
 
-	if (!rc && h.type != FRAME_INTERVAL && h.type != FRAME_ACK)
+	if (!rc && (h.type == FRAME_ENROLMENT || h.type == FRAME_ENROLMENT_ANSWER))
 		rc = error_fail(error, -EBADMSG, "frame type %u is sealed otherwise", h.type);
 	if (rc)
 		return rc;

@@ -16,7 +16,8 @@
  *   offset size
  *     0     4   magic "EVKL"
  *     4     1   version, 1
- *     5     1   type: 1 interval part, 2 ack, 3 enrolment, 4 its answer (shared/enrolment.h)
+ *     5     1   type: 1 interval part, 2 ack, 3 enrolment, 4 its answer (shared/enrolment.h),
+ *           5 reservations of another aggregator, which an ack answers, too
  *     6     2   node name length n, 1..253
  *     8     8   key id; all zero: body in clear (ipc:// only)
  *    16    16   run: random per agent start
@@ -50,6 +51,7 @@ enum frame_type {
 	FRAME_ACK = 2,
 	FRAME_ENROLMENT = 3,
 	FRAME_ENROLMENT_ANSWER = 4,
+	FRAME_EXCHANGE = 5,
 };
 
 struct frame_header {

@@ -391,6 +391,32 @@ static void examine_refused_pods(struct doctor *d, const cJSON *status)
 			   waiting);
 }
 
+/* The other aggregator; nothing is said where none is expected. */
+static void examine_peer(struct doctor *d, const cJSON *status)
+{
+	double late = count_at(status, "peer.answersLate") + count_at(status, "peer.answersAlone"),
+	       answers = late + count_at(status, "peer.answersAcknowledged");
+
+	if (document_is(status, "peer.state", "alone"))
+		doctor_add(
+			d, DOCTOR_WARN, "peer",
+			"Does the aggregator of --peer run, with a --peer and the same keys? The "
+			"log has the reason.",
+			"the other aggregator is not connected: both may reserve the same room");
+	else if (document_is(status, "peer.state", "together"))
+		doctor_add(
+			d, DOCTOR_OK, "peer", NULL,
+			"the other aggregator is told of reservations: %.0f of %.0f answers went "
+			"out without its acknowledgement",
+			late, answers);
+	if (count_at(status, "peer.refused") > 0)
+		doctor_add(d, DOCTOR_WARN, "peer",
+			   "Use the same version for both aggregators; the other one's log has the "
+			   "reason.",
+			   "%.0f frames of the other aggregator are not understood",
+			   count_at(status, "peer.refused"));
+}
+
 void doctor_examine(struct doctor *d, const cJSON *status)
 {
 	examine_server(d, status);
@@ -402,6 +428,7 @@ void doctor_examine(struct doctor *d, const cJSON *status)
 	examine_values(d, status);
 	examine_database(d, status);
 	examine_refused_pods(d, status);
+	examine_peer(d, status);
 }
 
 /* --- a snapshot ------------------------------------------------------------------------------- */

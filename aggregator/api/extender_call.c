@@ -292,3 +292,9 @@ bool extender_call_reserve_seen(const struct extender_call *c, const char *node)
 {
 	return reserve(c, node, c->reservations) != -EAGAIN;
 }
+
+void extender_call_tell(const struct extender_call *c)
+{
+	if (extender_call_may_reserve(c))
+		reservations_tell(c->ctx->reservations, c->pod->object.uid);
+}

@@ -49,6 +49,8 @@ void extender_call_reserve(const struct extender_call *c, const char *node);
  * wrong.
  */
 bool extender_call_reserve_seen(const struct extender_call *c, const char *node);
+/* Tells another aggregator, if there is one, what is reserved for the pod: before the answer goes out. */
+void extender_call_tell(const struct extender_call *c);
 /*
  * False: an API is followed that did not list nodes, pods and quotas yet, and *rs says so (503). A
  * verdict without them would break limits that hold a moment later. rs may be NULL.

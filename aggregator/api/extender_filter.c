@@ -444,6 +444,7 @@ static void answer(struct extender_call *c, struct api_response *rs)
 	struct sieve s;
 
 	sieve_until_sure(&s, c);
+	extender_call_tell(c);
 	count(&s);
 	remember(&s);
 	resolvable = s.refused[EXTENDER_QUOTA] && !s.quota.unresolvable;

@@ -333,6 +333,7 @@ static void settle(const struct preempting *p)
 		entry = expected_use_reservation(p->session.view, p->pod, p->answer[0].node);
 		if (reservations_reserve(p->ctx->reservations, &entry, p->ctx->now_ns()))
 			counter_add(&p->ctx->counters->extender.unreserved, 1);
+		reservations_tell(p->ctx->reservations, p->pod->object.uid);
 	}
 	c = &p->ctx->counters->quota;
 	counter_add(is_repeated(p) ? &c->preempt_repeated

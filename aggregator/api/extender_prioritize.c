@@ -217,6 +217,7 @@ static void charge(const struct extender_call *c, const char *node)
 	    reservations_charge(c->ctx->reservations, c->pod->object.uid, node, c->now_ns) ==
 		    -ENOENT)
 		extender_call_reserve(c, node);
+	extender_call_tell(c);
 }
 
 void api_extender_prioritize(const struct api_context *ctx, const struct api_request *rq,

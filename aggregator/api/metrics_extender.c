@@ -41,6 +41,36 @@ static void write_reservations(struct buf *out, const struct reservations_counte
 				       (double)c->entries[s]);
 }
 
+static void write_exchange(struct buf *out, const struct exchange_counters *c)
+{
+	static const char *const outcomes[EXCHANGE_OUTCOMES_COUNT] = {
+#define X(name, label) [EXCHANGE_##name] = (label),
+		EXCHANGE_OUTCOMES(X)
+#undef X
+	};
+	const struct metric samples[] = {
+		{"evenkeel_peer_connected", NULL,
+		 "1: another aggregator (--peer) acknowledges reservations.", COUNT(c->together)},
+		{"evenkeel_peer_wait_seconds_total", NULL,
+		 "Time that answers to kube-schedulers waited for it.",
+		 metrics_seconds(&c->wait_ns)},
+		{"evenkeel_peer_reservations_total", "direction=\"sent\"",
+		 "Reservations that were told to it, and that it told.", COUNT(c->sent)},
+		{"evenkeel_peer_reservations_total", "direction=\"received\"", NULL,
+		 COUNT(c->received)},
+		{"evenkeel_peer_refused_total", NULL, "Frames of it that are not understood.",
+		 COUNT(c->refused)},
+	};
+
+	if (!counter_get(&c->enabled))
+		return;
+	METRICS_WRITE(out, samples);
+	metrics_write_counters(out, "evenkeel_peer_answers_total",
+			       "Answers to kube-schedulers, by whether it had acknowledged what "
+			       "they reserve before they went out.",
+			       "result", outcomes, c->answers, EXCHANGE_OUTCOMES_COUNT);
+}
+
 void metrics_write_extender(struct buf *out, const struct api_context *ctx)
 {
 	static const char *const refusals[EXTENDER_REFUSALS] = {
@@ -93,4 +123,5 @@ void metrics_write_extender(struct buf *out, const struct api_context *ctx)
 	METRICS_WRITE(out, samples);
 	reservations_read_counters(ctx->reservations, &reserved);
 	write_reservations(out, &reserved);
+	write_exchange(out, &ctx->counters->exchange);
 }

@@ -537,6 +537,8 @@ void api_quotas_reserve(const struct api_context *ctx, const struct api_request 
 		do
 			rc = try_claim(ctx, &q, rs);
 		while (rc == -EAGAIN && --tries > 0);
+		if (!rc)
+			reservations_tell(ctx->reservations, q.uid);
 		if (rc == -EAGAIN)
 			api_fail(rs, FAIL_BUSY, NULL,
 				 "other pods are placed too fast to claim room: ask again");

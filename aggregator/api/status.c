@@ -11,6 +11,7 @@
  *          unknownToApi[], T3[]}}
  *   database{state: none|ok|failing, saves, failures, lastSaveAgeSeconds, bytes, setAside, lostIntervals}
  *   refusedPods{waiting, nudge: off|unused|ok|forbidden|notFound|failing, nudges, failures}
+ *   peer{state: none|alone|together, answersAcknowledged, answersLate, answersAlone, refused}
  *   view{version, ageSeconds, nodes, pods}
  *
  * ageSeconds is that of the newest event or bookmark, absent where there was none; stateSeconds is
@@ -279,6 +280,26 @@ static const char *nudge_state(const struct requeue_counters *c)
 	}
 }
 
+/* The other aggregator. */
+static void write_peer(struct jsonw *w, const struct exchange_counters *c)
+{
+	bool enabled = counter_get(&c->enabled);
+
+	jsonw_key_object(w, "peer");
+	jsonw_key_string(w, "state",
+			 !enabled		     ? "none"
+			 : counter_get(&c->together) ? "together"
+						     : "alone");
+	if (enabled) {
+		jsonw_key_uint(w, "answersAcknowledged",
+			       counter_get(&c->answers[EXCHANGE_ACKNOWLEDGED]));
+		jsonw_key_uint(w, "answersLate", counter_get(&c->answers[EXCHANGE_LATE]));
+		jsonw_key_uint(w, "answersAlone", counter_get(&c->answers[EXCHANGE_ALONE]));
+		jsonw_key_uint(w, "refused", counter_get(&c->refused));
+	}
+	jsonw_object_close(w);
+}
+
 static void write_view(struct jsonw *w, const struct view *v, int64_t now_ns)
 {
 	uint64_t pods = v->cluster ? v->cluster->tables[OBJECT_POD]->count : 0;
@@ -324,6 +345,7 @@ void api_status(const struct api_context *ctx, const struct api_request *rq,
 	jsonw_key_uint(&w, "nudges", counter_get(&ctx->counters->requeue.sent));
 	jsonw_key_uint(&w, "failures", counter_get(&ctx->counters->requeue.failed));
 	jsonw_object_close(&w);
+	write_peer(&w, &ctx->counters->exchange);
 	write_view(&w, v, now_ns);
 	list_answer_close(&w);
 	view_drop(v);

@@ -29,6 +29,9 @@
  * Enrolments (shared/enrolment.h) go to a handler of their own. Their answers may take long. A refused
  * one counts for its connection as a frame that does not open.
  *
+ * The first frame of another aggregator's connection is answered by the exchange, which takes the
+ * connection over (ingest_exchange.c).
+ *
  * Incomplete intervals are in a hash table by node, in order of insertion (uthash), so the oldest
  * is at the head. An agent whose parts were dropped gets "part stored" for its last part, and
  * sends all of them again.
@@ -171,8 +174,9 @@ static const struct ingest_parts_limits parts_limits = {
 
 struct ingest {
 	/* fixed after open */
-	const struct keyring *keys; /* borrowed, as are the four below */
+	const struct keyring *keys; /* borrowed, as are the five below */
 	const struct ingest_enrolment *enrolment; /* NULL: nodes have no keys of their own */
+	struct exchange *exchange; /* NULL: no other aggregator is expected */
 	struct counters *counters;
 	const struct ingest_handler *handler;
 	void *ctx;
@@ -237,6 +241,11 @@ void ingest_close(struct ingest *in)
 	buf_fini(&in->ack);
 	buf_fini(&in->answer);
 	free(in);
+}
+
+void ingest_set_exchange(struct ingest *in, struct exchange *exchange)
+{
+	in->exchange = exchange;
 }
 
 int ingest_fd(const struct ingest *in)
@@ -370,6 +379,29 @@ static enum frame_result take_enrolment(struct ingest *in, const struct ingest_m
 	return rc < 0 ? result_of_error(rc) : (enum frame_result)rc;
 }
 
+static enum frame_result take_exchange(struct ingest *in, const struct ingest_message *message,
+				       int64_t now_ns)
+{
+	const struct keyring *keys = exchange_keys(in->exchange);
+	struct ack ack = {.server_time_ns = now_ns};
+	struct frame_header header;
+	bool kept;
+	int rc, fd;
+
+	buf_clear(&in->body);
+	rc = frame_open(message->data, message->len, keys, NULL, &header, &in->body, NULL);
+	if (rc) {
+		ingest_peers_judge(in->peers, &message->route, NULL, false);
+		return result_of_error(rc);
+	}
+	kept = exchange_greet(in->exchange, &header, &ack);
+	answer(in, &message->route, keys, &header, &ack);
+	fd = kept ? ingest_peers_release(in->peers, &message->route) : -1;
+	if (fd >= 0)
+		exchange_connected(in->exchange, fd);
+	return FRAME_RESULT_exchange;
+}
+
 static enum frame_result refuse_foreign(struct ingest *in, const char *node, const char *owner,
 					int64_t now_ns)
 {
@@ -421,10 +453,11 @@ static enum frame_result take_message(struct ingest *in, const struct ingest_mes
 	enum frame_result result;
 	struct node_key *bound;
 
-	if (in->enrolment &&
-	    !frame_get_header(message->data, message->len, &header, &header_len, &body_len, NULL) &&
-	    header.type == FRAME_ENROLMENT)
+	frame_get_header(message->data, message->len, &header, &header_len, &body_len, NULL);
+	if (in->enrolment && header.type == FRAME_ENROLMENT)
 		return take_enrolment(in, message, now_ns);
+	if (in->exchange && header.type == FRAME_EXCHANGE)
+		return take_exchange(in, message, now_ns);
 	keys = choose_keys(in, &header, now_ns, &own, &bound);
 	result = take_sealed(in, message, keys, bound, now_ns);
 	keyring_wipe(&own);

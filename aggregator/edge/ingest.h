@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "aggregator/edge/ingest_exchange.h"
 #include "aggregator/edge/ingest_peers.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/node_keys.h"
@@ -68,6 +69,8 @@ void ingest_close(struct ingest *in);
  */
 void ingest_send(struct ingest *in, const struct ingest_route *route, const struct buf *answer,
 		 bool refused);
+/* Connections of another aggregator go to the exchange, borrowed; before the first step. */
+void ingest_set_exchange(struct ingest *in, struct exchange *exchange);
 /* Readable when a frame or a connection needs ingest_step(). */
 int ingest_fd(const struct ingest *in);
 /*

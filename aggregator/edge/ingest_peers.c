@@ -663,6 +663,20 @@ void ingest_peers_reply(struct ingest_peers *p, const struct ingest_route *route
 		end_peer(p, peer, INGEST_CLOSING_UNREAD);
 }
 
+int ingest_peers_release(struct ingest_peers *p, const struct ingest_route *route)
+{
+	struct peer *peer = find_peer(p, route->peer);
+	int fd;
+
+	if (!peer)
+		return -1;
+	/* The epoll would keep what a copy of the descriptor keeps open. */
+	epoll_ctl(p->epoll, EPOLL_CTL_DEL, peer->fd, NULL);
+	fd = fcntl(peer->fd, F_DUPFD_CLOEXEC, 0);
+	close_peer(p, peer);
+	return fd;
+}
+
 /* --- opening and closing ---------------------------------------------------------------------- */
 
 static size_t peers_most(void)

@@ -55,3 +55,5 @@ void ingest_peers_judge(struct ingest_peers *p, const struct ingest_route *route
 /* A closed or full connection loses the answer; never blocks. */
 void ingest_peers_reply(struct ingest_peers *p, const struct ingest_route *route, const void *data,
 			size_t len);
+/* Gives a connection to the caller. Its descriptor; negative: the connection is closed. */
+int ingest_peers_release(struct ingest_peers *p, const struct ingest_route *route);

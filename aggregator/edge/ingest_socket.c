@@ -211,11 +211,11 @@ enum { LENGTH_LEN = 8, ID_LEN = 4, IPC_MESSAGE = 1 };
 
 const uint8_t wire_hello[WIRE_HELLO_LEN] = {0, 'S', 'P', 0, 0, 49, 0, 0};
 
-static const uint8_t asker_hello[WIRE_HELLO_LEN] = {0, 'S', 'P', 0, 0, 48, 0, 0};
+const uint8_t wire_asker_hello[WIRE_HELLO_LEN] = {0, 'S', 'P', 0, 0, 48, 0, 0};
 
 int wire_check_hello(const void *data, size_t len)
 {
-	if (memcmp(data, asker_hello, len < WIRE_HELLO_LEN ? len : WIRE_HELLO_LEN) != 0)
+	if (memcmp(data, wire_asker_hello, len < WIRE_HELLO_LEN ? len : WIRE_HELLO_LEN) != 0)
 		return -EPROTO;
 	return len < WIRE_HELLO_LEN ? -EAGAIN : 0;
 }

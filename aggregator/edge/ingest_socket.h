@@ -29,8 +29,8 @@ enum {
 	WIRE_MESSAGE_MAX = 1024 * 1024, /* the stack of ids included */
 };
 
-/* Sent first by this side. */
-extern const uint8_t wire_hello[WIRE_HELLO_LEN];
+/* Sent first by this side, and by the asking one. */
+extern const uint8_t wire_hello[WIRE_HELLO_LEN], wire_asker_hello[WIRE_HELLO_LEN];
 /* 0; -EAGAIN: correct so far; -EPROTO: not a REQ socket. */
 int wire_check_hello(const void *data, size_t len);
 

@@ -27,6 +27,7 @@
 	X(foreign) /* of another node than its key */                                              \
 	X(shared_key) /* under a shared key, which does not count for its node */                  \
 	X(enrolled) /* an enrolment that got a key */                                              \
+	X(exchange) /* the first one of another aggregator's connection */                         \
 	X(not_enrolled) /* one that was refused or has to wait */
 
 enum frame_result {
@@ -87,6 +88,29 @@ struct extender_counters {
 	atomic_uint_least64_t refused[EXTENDER_REFUSALS];
 	atomic_uint_least64_t malformed;
 	atomic_uint_least64_t unreserved; /* answers without a reservation */
+};
+
+/* X(name, metric label). Whether another aggregator had acknowledged what an answer reserves. */
+#define EXCHANGE_OUTCOMES(X)                                                                       \
+	X(ACKNOWLEDGED, "acknowledged")                                                            \
+	X(LATE, "late") /* it did not acknowledge that within the bound */                         \
+	X(ALONE, "alone") /* it is not connected, or behind: the answer did not wait */
+
+enum exchange_outcome {
+#define X(name, label) EXCHANGE_##name,
+	EXCHANGE_OUTCOMES(X)
+#undef X
+		EXCHANGE_OUTCOMES_COUNT
+};
+
+/* Of --peer; all stands still while there is none. */
+struct exchange_counters {
+	atomic_uint_least64_t enabled; /* 1: there is a --peer */
+	atomic_uint_least64_t together; /* 1: it acknowledges reservations */
+	atomic_uint_least64_t answers[EXCHANGE_OUTCOMES_COUNT];
+	atomic_uint_least64_t wait_ns; /* of answers, for it */
+	atomic_uint_least64_t sent, received; /* reservations */
+	atomic_uint_least64_t refused; /* its frames that are not understood */
 };
 
 /* What quotas said to schedulers. */
@@ -217,6 +241,7 @@ struct counters {
 	struct store_counters store;
 	struct record_counters record;
 	struct extender_counters extender;
+	struct exchange_counters exchange;
 	struct quota_counters quota;
 	struct requeue_counters requeue;
 	struct event_counters events;

@@ -435,13 +435,6 @@ static bool is_bounded(const struct reservation *e)
 	return true;
 }
 
-static int64_t end_of_life(int64_t now_ns, int64_t life_ns)
-{
-	int64_t end_ns;
-
-	return __builtin_add_overflow(now_ns, life_ns, &end_ns) ? INT64_MAX : end_ns;
-}
-
 /* A claim outlives what a scheduler asks; without another node the pod stays on that of the claim. */
 static void keep_claim(struct reservation *own, const struct reservation *before)
 {
@@ -495,8 +488,9 @@ static int try_to_reserve(struct reservations *l, const struct reservation *entr
 	if (!*entry->uid || !is_bounded(entry))
 		return -EINVAL;
 	own.state = *entry->node ? RESERVATIONS_CHARGED : RESERVATIONS_ASKED;
-	own.made_ns = now_ns;
-	own.expires_ns = *entry->claim ? entry->claim_ns : end_of_life(now_ns, RESERVATIONS_TTL_NS);
+	own.made_ns = own.changed_ns = now_ns;
+	own.expires_ns =
+		*entry->claim ? entry->claim_ns : add_saturating(now_ns, RESERVATIONS_TTL_NS);
 	own.generation = 0;
 	lock_fresh(l, now_ns, &g);
 	rc = reserve(l, &own, seen, &g);
@@ -533,7 +527,7 @@ int reservations_claim(struct reservations *l, const struct reservation *entry,
 	if (!*entry->node)
 		return -EINVAL;
 	own.claim = entry->node;
-	own.claim_ns = end_of_life(now_ns, RESERVATIONS_CLAIM_NS);
+	own.claim_ns = add_saturating(now_ns, RESERVATIONS_CLAIM_NS);
 	return try_to_reserve(l, &own, seen ? &seen->version : NULL, now_ns);
 }
 
@@ -552,7 +546,8 @@ int reservations_charge(struct reservations *l, const char *uid, const char *nod
 		own = r->record->entry;
 		own.state = RESERVATIONS_CHARGED;
 		own.node = node;
-		own.expires_ns = end_of_life(now_ns, RESERVATIONS_TTL_NS);
+		own.changed_ns = now_ns;
+		own.expires_ns = add_saturating(now_ns, RESERVATIONS_TTL_NS);
 		if (own.expires_ns < own.claim_ns)
 			own.expires_ns = own.claim_ns;
 		replace(l, r, &own, &g);
@@ -649,6 +644,83 @@ void reservations_unschedulable(struct reservations *l, const char *uid)
 	}
 	unlock(l, &g);
 }
+
+/* --- another aggregator ----------------------------------------------------------------------- */
+
+const struct reservation *reservations_hold(struct reservations *l, const char *uid)
+{
+	const struct tracked_reservation *r;
+	struct record *record = NULL;
+
+	pthread_mutex_lock(&l->lock);
+	r = reservations_find(l, uid);
+	if (r) {
+		record = r->record;
+		refs_hold(&record->users);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return record ? &record->entry : NULL;
+}
+
+void reservation_drop(const struct reservation *e)
+{
+	if (e)
+		record_drop(record_of(e));
+}
+
+/* Whether what the other aggregator knows as of that time replaces the reservation. */
+static bool is_superseded(const struct tracked_reservation *r, int64_t changed_ns)
+{
+	return r->record->entry.state != RESERVATIONS_BOUND &&
+	       r->record->entry.changed_ns <= add_saturating(changed_ns, RESERVATIONS_ORDER_NS);
+}
+
+int reservations_adopt(struct reservations *l, const struct reservation *entry, int64_t now_ns)
+{
+	struct reservation own = *entry;
+	const struct tracked_reservation *r;
+	struct garbage g = {0};
+	int rc = 0;
+
+	if (!*entry->uid || !is_bounded(entry))
+		return -EINVAL;
+	own.state = *entry->node ? RESERVATIONS_CHARGED : RESERVATIONS_ASKED;
+	own.made_ns = now_ns;
+	own.generation = 0;
+	lock_fresh(l, now_ns, &g);
+	r = reservations_find(l, own.uid);
+	if (!r || is_superseded(r, own.changed_ns))
+		rc = reserve(l, &own, NULL, &g);
+	unlock(l, &g);
+	return rc == -EALREADY ? 0 : rc;
+}
+
+void reservations_disown(struct reservations *l, const char *uid, int64_t changed_ns)
+{
+	struct garbage g = {0};
+	struct tracked_reservation *r;
+
+	pthread_mutex_lock(&l->lock);
+	r = reservations_find(l, uid);
+	if (r && is_superseded(r, changed_ns)) {
+		forget(l, r, &g);
+		l->counters.released++;
+	}
+	unlock(l, &g);
+}
+
+void reservations_set_peer(struct reservations *l, struct reservations_peer *peer)
+{
+	l->peer = peer;
+}
+
+void reservations_tell(struct reservations *l, const char *uid)
+{
+	if (l && l->peer)
+		l->peer->tell(l->peer, uid);
+}
+
+/* --- views and readers ------------------------------------------------------------------------ */
 
 void reservations_settle(struct reservations *l, uint64_t generation, int64_t now_ns)
 {

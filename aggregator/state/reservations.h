@@ -56,6 +56,7 @@ struct reservation {
 	int32_t priority;
 	enum reservations_state state;
 	int64_t made_ns, expires_ns; /* Unix time; one that is bound does not expire */
+	int64_t changed_ns; /* Unix time of the last answer about the pod */
 	const char *claim; /* the node of the claimed room; "": it is no claim */
 	int64_t claim_ns; /* Unix time of its end */
 	/*
@@ -127,6 +128,36 @@ void reservations_unschedulable(struct reservations *l, const char *uid);
  * what has expired goes, whoever asks or does not.
  */
 void reservations_settle(struct reservations *l, uint64_t generation, int64_t now_ns);
+
+/* --- with another aggregator that answers the same schedulers */
+
+/*
+ * What is reserved for the pod, also if it is bound; NULL: nothing. Held: the caller gives it back
+ * by reservation_drop(), which takes NULL.
+ */
+const struct reservation *reservations_hold(struct reservations *l, const char *uid);
+void reservation_drop(const struct reservation *e);
+/*
+ * Takes over what the other one reserved, in place of what was reserved here, unless that is newer
+ * by more than RESERVATIONS_ORDER_NS (changed_ns), or the pod is bound or has a node. Of the entry,
+ * state, made_ns and generation are not read. -EINVAL and -ENOSPC as reservations_reserve().
+ */
+#define RESERVATIONS_ORDER_NS 1000000000LL
+int reservations_adopt(struct reservations *l, const struct reservation *entry, int64_t now_ns);
+/* The other one reserves nothing for the pod as of that time. Keeps what reservations_adopt() keeps. */
+void reservations_disown(struct reservations *l, const char *uid, int64_t changed_ns);
+
+/*
+ * Who tells the other one what is reserved for a pod by now, and waits for its acknowledgement
+ * within a bound. Not the loop's thread.
+ */
+struct reservations_peer {
+	void (*tell)(struct reservations_peer *p, const char *uid);
+};
+/* Before other threads know the reservations; borrowed. */
+void reservations_set_peer(struct reservations *l, struct reservations_peer *peer);
+/* Between a change that a scheduler caused and its answer. l NULL, or no peer: nothing. */
+void reservations_tell(struct reservations *l, const char *uid);
 
 /* --- by readers, any thread */
 

@@ -45,6 +45,7 @@ struct tracked_reservation {
 
 struct reservations {
 	pthread_mutex_t lock;
+	struct reservations_peer *peer; /* fixed after start; borrowed; NULL: none */
 
 	/* under lock */
 	struct tracked_reservation *by_uid; /* hash */

@@ -34,7 +34,7 @@ struct rendered {
 	cJSON *objects;
 };
 
-static struct rendered rendered[16];
+static struct rendered rendered[24];
 static size_t folders;
 
 static bool is(const cJSON *object, const char *path, const char *text)
@@ -424,13 +424,9 @@ static void check_service(const struct rendered *r, const cJSON *o)
 	EXPECT(o, cJSON_Compare(json_at(port, "port"), json_at(target, "containerPort"), true));
 }
 
-/*
- * Where agents report to is a Service without an address, that also knows an aggregator which is
- * not ready.
- */
-static void check_agent(const struct rendered *r, const cJSON *o)
+/* A Service without an address, that also knows an aggregator which is not ready. */
+static void check_ingest_url(const struct rendered *r, const cJSON *o, const char *url)
 {
-	const char *url = argument(container_of(o), "aggregator");
 	char host[64] = "";
 	const cJSON *service;
 
@@ -440,6 +436,11 @@ static void check_agent(const struct rendered *r, const cJSON *o)
 	EXPECT(o, is(service, "spec.clusterIP", "None"));
 	EXPECT(o, is_bool(service, "spec.publishNotReadyAddresses", true));
 	EXPECT(o, port_of(url) == (long)json_at(first(service, "spec.ports"), "port")->valuedouble);
+}
+
+static void check_agent(const struct rendered *r, const cJSON *o)
+{
+	check_ingest_url(r, o, argument(container_of(o), "aggregator"));
 	EXPECT(o, item_with(json_at(container_of(o), "env"), "name", "NODE_NAME"));
 	EXPECT(o, !strcmp(argument(container_of(o), "node-name"), "$(NODE_NAME)"));
 }
@@ -451,6 +452,30 @@ static void check_probe(const struct rendered *r, const cJSON *o, const char *pr
 
 	EXPECT(o, item_with(json_at(container, "ports"), "name", manifests_text(get, "port")));
 	EXPECT(o, is(get, "scheme", argument(container, "tls-cert") ? "HTTPS" : "HTTP"));
+}
+
+/* Two aggregators know each other, are on different nodes, and one of them stays. */
+static void check_pair(const struct rendered *r, const cJSON *o)
+{
+	bool pair = strstr(r->folder, "overlays/ha");
+	const char *peer = argument(container_of(o), "peer");
+	const cJSON *apart = json_at(o, "spec.template.spec.affinity.podAntiAffinity"),
+		    *budget = manifests_find(r->objects, "PodDisruptionBudget", AGGREGATOR);
+
+	EXPECT(o, json_at(o, "spec.replicas")->valueint == (pair ? 2 : 1));
+	EXPECT(o, !peer == !pair && !apart == !pair);
+	if (!pair)
+		return;
+	check_ingest_url(r, o, peer);
+	EXPECT(o, is(first(apart, "requiredDuringSchedulingIgnoredDuringExecution"), "topologyKey",
+		     "kubernetes.io/hostname"));
+	EXPECT(o, manifests_selected(
+			  r->objects,
+			  json_at(first(apart, "requiredDuringSchedulingIgnoredDuringExecution"),
+				  "labelSelector.matchLabels")) == o);
+	EXPECT(o, json_at(budget, "spec.maxUnavailable")->valueint == 1);
+	EXPECT(o, is(o, "spec.strategy.type", "RollingUpdate") &&
+			  json_at(o, "spec.strategy.rollingUpdate.maxSurge")->valueint == 0);
 }
 
 static void check_aggregator(const struct rendered *r, const cJSON *o)
@@ -467,6 +492,7 @@ static void check_aggregator(const struct rendered *r, const cJSON *o)
 	}
 	check_probe(r, o, "readinessProbe");
 	check_probe(r, o, "livenessProbe");
+	check_pair(r, o);
 }
 
 /* "TCP:2021 " of each port of each rule. */
@@ -513,6 +539,7 @@ static void check_policy(const struct rendered *r, const cJSON *o)
 		{"evenkeel-actuator", "", "UDP:53 TCP:53 TCP:443 TCP:6443 "},
 		{"evenkeel-agent", "", "UDP:53 TCP:53 TCP:2021 "},
 		{"evenkeel-api-server", "TCP:2020 ", ""},
+		{"evenkeel-peer", "TCP:2021 ", "TCP:2021 "},
 	};
 	char words[128];
 

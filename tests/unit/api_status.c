@@ -49,6 +49,7 @@ static void test_standalone(void **state)
 			"\"none\":[\"mute\"],\"unknownToApi\":[],\"T3\":[]}}");
 	check("database", "{\"state\":\"none\"}");
 	check("refusedPods", "{\"waiting\":0,\"nudge\":\"off\",\"nudges\":0,\"failures\":0}");
+	check("peer", "{\"state\":\"none\"}");
 	check("view", "{\"version\":7,\"ageSeconds\":0,\"nodes\":5,\"pods\":4}");
 	check("clock", "{\"flagged\":0,\"nodes\":[]}");
 	check("quarantine", "{\"values\":0,\"nodes\":[]}");
@@ -56,6 +57,25 @@ static void test_standalone(void **state)
 	view_slot_publish(f.ctx.views, view_new(0, 0, NULL, 0, NULL, NULL));
 	ask();
 	check("view", "{\"version\":0,\"nodes\":0,\"pods\":0}");
+}
+
+static void test_peer(void **state)
+{
+	struct exchange_counters *c = &f.counters.exchange;
+
+	(void)state;
+	c->enabled = 1;
+	c->answers[EXCHANGE_ALONE] = 2;
+	ask();
+	check("peer", "{\"state\":\"alone\",\"answersAcknowledged\":0,\"answersLate\":0,"
+		      "\"answersAlone\":2,\"refused\":0}");
+	c->together = c->answers[EXCHANGE_LATE] = 1;
+	c->answers[EXCHANGE_ACKNOWLEDGED] = 50;
+	c->refused = 3;
+	ask();
+	check("peer", "{\"state\":\"together\",\"answersAcknowledged\":50,\"answersLate\":1,"
+		      "\"answersAlone\":2,\"refused\":3}");
+	*c = (struct exchange_counters){0};
 }
 
 static void test_nudges(void **state)
@@ -302,11 +322,17 @@ static void test_access(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_access),	     TEST(test_standalone),
-		TEST(test_resources),	     TEST(test_agents_against_nodes),
-		TEST(test_what_is_odd),	     TEST(test_service),
-		TEST(test_examples_are_few), TEST(test_nudges),
-		TEST(test_diagnosis),	     TEST(test_readiness),
+		TEST(test_access),
+		TEST(test_standalone),
+		TEST(test_resources),
+		TEST(test_agents_against_nodes),
+		TEST(test_what_is_odd),
+		TEST(test_service),
+		TEST(test_examples_are_few),
+		TEST(test_nudges),
+		TEST(test_peer),
+		TEST(test_diagnosis),
+		TEST(test_readiness),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -223,6 +223,40 @@ static void tells_of_pods_that_wait_for_nothing(void **state)
 	}
 }
 
+static void tells_of_the_other_aggregator(void **state)
+{
+#define PEER(state, refused)                                                                       \
+	STATUS("\"peer\":{\"state\":\"" state "\",\"answersAcknowledged\":7,\"answersLate\":1,"    \
+	       "\"answersAlone\":2,\"refused\":" refused "},")
+	static const struct {
+		const char *status;
+		enum doctor_verdict verdict;
+		const char *want;
+	} cases[] = {
+		{PEER("none", "0"), DOCTOR_OK, ""},
+		{PEER("together", "0"), DOCTOR_OK,
+		 "ok    peer: the other aggregator is told of reservations: 3 of 10 answers went "
+		 "out without its acknowledgement\n"},
+		{PEER("alone", "2"), DOCTOR_WARN,
+		 "warn  peer: the other aggregator is not connected: both may reserve the same "
+		 "room\n"
+		 "      Does the aggregator of --peer run, with a --peer and the same keys? The "
+		 "log has the reason.\n"
+		 "warn  peer: 2 frames of the other aggregator are not understood\n"
+		 "      Use the same version for both aggregators; the other one's log has the "
+		 "reason.\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char want[2048];
+
+		snprintf(want, sizeof(want), "%s%s", WELL AGENTS FRAMES CLOCKS VALUES DATABASE,
+			 cases[i].want);
+		check(cases[i].status, cases[i].verdict, want);
+	}
+}
+
 static void tells_of_the_database(void **state)
 {
 	static const struct {
@@ -569,6 +603,7 @@ int main(void)
 		cmocka_unit_test(tells_of_frames),
 		cmocka_unit_test(tells_of_clocks_and_values),
 		cmocka_unit_test(tells_of_pods_that_wait_for_nothing),
+		cmocka_unit_test(tells_of_the_other_aggregator),
 		cmocka_unit_test(tells_of_the_database),
 		cmocka_unit_test(tells_of_late_views),
 		cmocka_unit_test(tells_which_rule_is_missing),

@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two aggregators answer the same schedulers. Each connects to the other's ingest port, as an agent
+ * does, and tells it of every reservation:
+ *
+ *	scheduler's thread	teller				listener of the other one
+ *
+ *	reserve, tell(uid) -->	what is reserved for the pods
+ *	   |			by now, in one frame	-->	adopt or disown
+ *	   | 5 ms at most					   |
+ *	answer	<--------------------------------- ack <-----------+
+ *
+ * What is told is the present state of a pod, not a change: frames may be merged, repeated, or lost
+ * with their connection. A new connection begins with all reservations. Without news there is a
+ * frame without reservations every BEAT_NS.
+ *
+ *	ALONE --connected--> SYNCING --all reservations are acknowledged--> TOGETHER
+ *	  ^			|					       |
+ *	  +----- refused, or no ack for EXCHANGE_SILENT_NS -------------------+
+ *
+ * Answers wait only in TOGETHER. After an answer that waited in vain, others do not wait until the
+ * peer has caught up: a peer that hangs costs schedulers 5 ms once.
+ *
+ * Frames are of type 5 (shared/frame.h). Their keys are derived from the private keys of enrolment,
+ * which all aggregators of an installation have and no agent, else from the shared keys. The first
+ * frame of a connection is empty. The ingest answers it with a random session, and hands the
+ * connection over to the listener: a busy loop delays nothing after that. Each further frame has the
+ * session and a higher sequence, so a recorded frame changes nothing. An ack has the session as
+ * `applied`; 0: the frame came to the aggregator that sent it, by a name that has both addresses.
+ */
+#include "aggregator/edge/ingest_exchange.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "aggregator/edge/ingest_socket.h"
+#include "aggregator/state/reservations_message.h"
+#include "shared/array.h"
+#include "shared/clock.h"
+#include "shared/endpoint.h"
+#include "shared/file.h"
+#include "shared/log.h"
+#include "shared/mem.h"
+#include "shared/resolver.h"
+#include "shared/thread.h"
+
+#define NODE	     "aggregator" /* of its frames */
+#define DERIVED_FROM "evenkeel exchange"
+#define BEAT_NS	     (EXCHANGE_SILENT_NS / 4)
+#define RETRY_NS     NS_PER_SEC
+
+enum {
+	TOLD_MAX = 4096, /* pods that are not sent yet; more: all reservations are sent again */
+	BODY_FULL = FRAME_PART_BODY_MAX - RESERVATIONS_MESSAGE_ONE_MAX,
+	LOOKUP_LOOK_MS = 100,
+};
+
+/* The stack of ids: there is one request at a time. */
+static const uint8_t request_id[] = {0x80, 0, 0, 0};
+
+/* A connection that the other aggregator made. */
+struct incoming {
+	int fd; /* negative: none */
+	uint64_t session, sequence;
+};
+
+struct exchange {
+	struct reservations_peer peer; /* first */
+
+	/* fixed after open */
+	struct endpoint endpoint;
+	struct reservations *reservations; /* borrowed */
+	struct exchange_counters *counters; /* borrowed */
+	struct resolver *resolver;
+	struct helper teller, listener;
+	uint8_t run[FRAME_RUN_LEN];
+	pthread_mutex_t lock;
+	pthread_cond_t acknowledged;
+
+	/* loop thread */
+	struct incoming greeted;
+
+	/* teller */
+	int fd; /* to the other one; negative: none */
+	uint64_t session, sequence;
+	struct buf body;
+	unsigned int attempt; /* chooses the key: the other one may not have all */
+	bool failure_logged;
+
+	/* under lock */
+	struct keyring keys; /* the loop thread, which changes them, reads them without */
+	enum { ALONE, SYNCING, TOGETHER } state;
+	bool behind; /* an answer went out and is not acknowledged */
+	char **uids; /* owned: pods to tell of */
+	size_t count;
+	uint64_t told, acked; /* uids ever */
+	struct incoming given; /* to the listener */
+};
+
+/* --- frames ----------------------------------------------------------------------------------- */
+
+static int fail(struct error *why, int rc)
+{
+	return error_fail(why, rc, "%s",
+			  rc == -EAGAIN || rc == -EINPROGRESS ? "no answer in time"
+							      : strerror(-rc));
+}
+
+static void copy_keys(struct exchange *x, struct keyring *keys)
+{
+	pthread_mutex_lock(&x->lock);
+	*keys = x->keys;
+	pthread_mutex_unlock(&x->lock);
+}
+
+/* key_id NULL: any key; nonce: of the request that this answers, or NULL. */
+static int send_frame(struct exchange *x, int fd, struct frame_header *header,
+		      const uint8_t *key_id, const uint8_t *nonce, const struct buf *body,
+		      struct error *why)
+{
+	size_t head_len = wire_head_len(ENDPOINT_TCP), at = 0;
+	uint8_t head[WIRE_HEAD_MAX] = {0};
+	struct buf message = BUF_INIT;
+	struct keyring keys;
+	const struct key *key;
+	ssize_t n = 0;
+
+	copy_keys(x, &keys);
+	key = key_id ? keyring_find(&keys, key_id) : &keys.keys[x->attempt % keys.count];
+	buf_add(&message, head, head_len);
+	buf_add(&message, request_id, sizeof(request_id));
+	if (key) {
+		frame_seal(&message, header, key, nonce, body->data, body->len);
+		wire_put_head(ENDPOINT_TCP, message.len - head_len, (uint8_t *)message.data);
+	}
+	while (key && n >= 0 && at < message.len) {
+		n = send(fd, message.data + at, message.len - at, MSG_NOSIGNAL);
+		at += n > 0 ? (size_t)n : 0;
+	}
+	keyring_wipe(&keys);
+	buf_fini(&message);
+	return key && n >= 0 ? 0 : fail(why, key ? -errno : -ENOKEY);
+}
+
+static int receive_bytes(int fd, void *into, size_t len, struct error *why)
+{
+	ssize_t n = recv(fd, into, len, MSG_WAITALL);
+
+	if (n < 0)
+		return fail(why, -errno);
+	return (size_t)n == len ? 0 : fail(why, n ? -EAGAIN : -ECONNRESET);
+}
+
+/* Replaces *body. nonce: of the request that this answers, or NULL. */
+static int receive_frame(struct exchange *x, int fd, enum frame_type type, const uint8_t *nonce,
+			 struct frame_header *header, struct buf *body, struct error *why)
+{
+	uint8_t head[WIRE_HEAD_MAX];
+	size_t len, id_len = sizeof(request_id);
+	struct buf message = BUF_INIT;
+	struct keyring keys;
+	int rc = receive_bytes(fd, head, wire_head_len(ENDPOINT_TCP), why);
+
+	if (!rc && (wire_get_head(ENDPOINT_TCP, head, sizeof(head), &len) || len < id_len))
+		rc = fail(why, -EPROTO);
+	if (!rc)
+		rc = receive_bytes(fd, buf_reserve(&message, len), len, why);
+	buf_clear(body);
+	copy_keys(x, &keys);
+	if (!rc)
+		rc = frame_open(message.data + id_len, len - id_len, &keys, nonce, header, body,
+				why);
+	if (!rc && header->type != type)
+		rc = fail(why, -EPROTO);
+	keyring_wipe(&keys);
+	buf_fini(&message);
+	return rc;
+}
+
+/* --- threads of schedulers -------------------------------------------------------------------- */
+
+/* Under the lock: waits until all up to `turn` is acknowledged. */
+static enum exchange_outcome await(struct exchange *x, uint64_t turn, int64_t until_ns)
+{
+	bool in_time = true;
+
+	if (x->state != TOGETHER || x->behind)
+		return EXCHANGE_ALONE;
+	while (x->state == TOGETHER && x->acked < turn && in_time)
+		in_time = thread_cond_wait(&x->acknowledged, &x->lock, until_ns);
+	if (x->state == TOGETHER && x->acked >= turn)
+		return EXCHANGE_ACKNOWLEDGED;
+	x->behind = x->state == TOGETHER;
+	return EXCHANGE_LATE;
+}
+
+static void tell(struct reservations_peer *peer, const char *uid)
+{
+	struct exchange *x = (struct exchange *)peer;
+	enum exchange_outcome outcome = EXCHANGE_ALONE;
+	int64_t began_ns = clock_mono_ns();
+
+	pthread_mutex_lock(&x->lock);
+	if (x->state != ALONE) {
+		if (x->count < TOLD_MAX)
+			ARRAY_ADD(x->uids, x->count) = mem_strdup(uid);
+		x->told++;
+		helper_wake(&x->teller);
+		outcome = await(x, x->told, began_ns + EXCHANGE_WAIT_NS);
+	}
+	pthread_mutex_unlock(&x->lock);
+	counter_add(&x->counters->answers[outcome], 1);
+	counter_add(&x->counters->wait_ns, (uint64_t)(clock_mono_ns() - began_ns));
+}
+
+/* --- the teller ------------------------------------------------------------------------------- */
+
+static bool is_stopping(const struct exchange *x)
+{
+	return atomic_load(&x->teller.stopping);
+}
+
+static void set_timeouts(int fd)
+{
+	const struct timeval limit = {.tv_sec = EXCHANGE_SILENT_NS / NS_PER_SEC};
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+}
+
+static int connect_to(struct exchange *x, const struct address *address, struct error *why)
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
+	struct addrinfo *to = NULL;
+	static const int yes = 1;
+	char port[8];
+	int rc = 0;
+
+	snprintf(port, sizeof(port), "%u", x->endpoint.port);
+	if (getaddrinfo(address->text, port, &hints, &to))
+		return fail(why, -EINVAL);
+	x->fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (x->fd >= 0) {
+		set_timeouts(x->fd);
+		setsockopt(x->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+	}
+	if (x->fd < 0 || connect(x->fd, to->ai_addr, to->ai_addrlen))
+		rc = fail(why, -errno);
+	freeaddrinfo(to);
+	return rc;
+}
+
+static int exchange_hellos(const struct exchange *x, struct error *why)
+{
+	uint8_t hello[WIRE_HELLO_LEN];
+	int rc = 0;
+
+	if (send(x->fd, wire_asker_hello, sizeof(hello), MSG_NOSIGNAL) < 0)
+		return fail(why, -errno);
+	rc = receive_bytes(x->fd, hello, sizeof(hello), why);
+	return !rc && memcmp(hello, wire_hello, sizeof(hello)) != 0 ? fail(why, -EPROTO) : rc;
+}
+
+/* Sends the body and begins another one. Returns when it is acknowledged. */
+static int flush(struct exchange *x, struct error *why)
+{
+	struct frame_header asks = {.type = FRAME_EXCHANGE, .parts = 1, .node = NODE}, says;
+	struct buf plain = BUF_INIT;
+	struct ack ack = {.status = ACK_REFUSED};
+	int rc;
+
+	memcpy(asks.run, x->run, sizeof(asks.run));
+	asks.sequence = ++x->sequence;
+	rc = send_frame(x, x->fd, &asks, NULL, NULL, &x->body, why);
+	if (!rc)
+		rc = receive_frame(x, x->fd, FRAME_ACK, asks.nonce, &says, &plain, why);
+	if (!rc)
+		rc = body_decode_ack(plain.data, plain.len, &ack, why);
+	if (!rc && ack.status != ACK_APPLIED)
+		rc = error_fail(why, -EBADMSG, "it refuses what it is told: %s", ack.reason);
+	if (!rc)
+		x->session = ack.applied;
+	reservations_message_begin(&x->body, x->session);
+	buf_fini(&plain);
+	return rc;
+}
+
+static void disconnect(struct exchange *x)
+{
+	file_close(x->fd);
+	x->fd = -1;
+}
+
+/* -ELOOP: the address is this aggregator's own. */
+static int reach(struct exchange *x, const struct address *address, struct error *why)
+{
+	int rc = connect_to(x, address, why);
+
+	x->sequence = x->session = 0;
+	reservations_message_begin(&x->body, 0);
+	if (!rc)
+		rc = exchange_hellos(x, why);
+	if (!rc)
+		rc = flush(x, why);
+	if (!rc && !x->session)
+		rc = -ELOOP;
+	else if (rc)
+		error_prefix(why, "%s", address->text);
+	if (rc)
+		disconnect(x);
+	return rc;
+}
+
+/* Tries each address of the name. */
+static int reach_any(struct exchange *x, struct error *why)
+{
+	struct pollfd news = {.fd = resolver_fd(x->resolver), .events = POLLIN};
+	struct resolver_answer found = {.failed = false};
+	int rc = -ENOENT;
+
+	error_set(why, "the name has only the address of this aggregator");
+	x->attempt++;
+	resolver_ask(x->resolver);
+	while (!is_stopping(x) && !resolver_take(x->resolver, &found))
+		poll(&news, 1, LOOKUP_LOOK_MS);
+	if (found.failed)
+		*why = found.why;
+	for (size_t i = 0; i < found.count && rc && !is_stopping(x); i++)
+		rc = reach(x, &found.addresses[i], why);
+	return rc;
+}
+
+static void set_state(struct exchange *x, int state)
+{
+	pthread_mutex_lock(&x->lock);
+	x->state = state;
+	x->behind = false;
+	for (size_t i = 0; i < x->count && state == ALONE; i++)
+		free(x->uids[i]);
+	if (state == ALONE)
+		x->count = 0;
+	pthread_cond_broadcast(&x->acknowledged);
+	pthread_mutex_unlock(&x->lock);
+	counter_set(&x->counters->together, state == TOGETHER);
+}
+
+static int put(struct exchange *x, const char *uid, const struct reservation *e, struct error *why)
+{
+	counter_add(&x->counters->sent,
+		    reservations_message_add(&x->body, uid, e, clock_wall_ns()));
+	return x->body.len > BODY_FULL ? flush(x, why) : 0;
+}
+
+/* Tells of all reservations. What changes from now on is told after them. */
+static int sync_all(struct exchange *x, struct error *why)
+{
+	struct reservations_copy *all;
+	int rc = 0;
+
+	set_state(x, SYNCING);
+	all = reservations_take(x->reservations, clock_wall_ns());
+	for (size_t i = 0; i < all->count && !rc; i++)
+		rc = put(x, all->of[i]->uid, all->of[i], why);
+	reservations_copy_drop(all);
+	return rc ? rc : flush(x, why);
+}
+
+/* What is reserved for the pod. The API tells both of a pod that has a node. */
+static int put_present(struct exchange *x, const char *uid, struct error *why)
+{
+	const struct reservation *e = reservations_hold(x->reservations, uid);
+	int rc = e || !reservations_remembers(x->reservations, uid) ? put(x, uid, e, why) : 0;
+
+	reservation_drop(e);
+	return rc;
+}
+
+/* Tells of the pods that are due by now; without any it is a sign of life. */
+static int tell_due(struct exchange *x, struct error *why)
+{
+	uint64_t told;
+	char **uids;
+	size_t count;
+	int rc = 0;
+
+	pthread_mutex_lock(&x->lock);
+	uids = x->uids;
+	count = x->count;
+	told = x->told;
+	x->uids = NULL;
+	x->count = 0;
+	pthread_mutex_unlock(&x->lock);
+	if (count == TOLD_MAX)
+		rc = fail(why, -ENOBUFS);
+	for (size_t i = 0; i < count; i++) {
+		if (!rc)
+			rc = put_present(x, uids[i], why);
+		free(uids[i]);
+	}
+	free(uids);
+	if (!rc)
+		rc = flush(x, why);
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&x->lock);
+	x->acked = told;
+	x->behind = x->behind && x->told > told;
+	pthread_cond_broadcast(&x->acknowledged);
+	pthread_mutex_unlock(&x->lock);
+	return 0;
+}
+
+static void *run_teller(void *arg)
+{
+	struct exchange *x = arg;
+	struct error why;
+
+	do {
+		int rc = reach_any(x, &why);
+
+		if (!rc)
+			rc = sync_all(x, &why);
+		if (!rc) {
+			set_state(x, TOGETHER);
+			log_info("reservations are exchanged with %s", x->endpoint.url);
+			x->failure_logged = false;
+		}
+		while (!rc && helper_wait(&x->teller, clock_mono_ns() + BEAT_NS))
+			rc = tell_due(x, &why);
+		set_state(x, ALONE);
+		disconnect(x);
+		if (!x->failure_logged && !is_stopping(x))
+			log_warn("schedulers are answered without the other aggregator, %s: %s",
+				 x->endpoint.url, why.text);
+		x->failure_logged = true;
+	} while (helper_wait(&x->teller, clock_mono_ns() + RETRY_NS));
+	return NULL;
+}
+
+/* --- the listener ----------------------------------------------------------------------------- */
+
+/* Takes a frame of the other aggregator. False: the connection ends. */
+static bool serve_one(struct exchange *x, struct incoming *in, struct buf *body)
+{
+	struct ack ack = {.status = ACK_APPLIED, .applied = in->session};
+	struct frame_header asks, says;
+	struct error why = {""};
+	size_t count = 0;
+	int rc = receive_frame(x, in->fd, FRAME_EXCHANGE, NULL, &asks, body, &why);
+
+	if (rc || asks.sequence <= in->sequence)
+		return false;
+	in->sequence = asks.sequence;
+	if (reservations_message_take(x->reservations, body, in->session, clock_wall_ns(), &count,
+				      &why)) {
+		counter_add(&x->counters->refused, 1);
+		ack.status = ACK_REFUSED;
+		snprintf(ack.reason, sizeof(ack.reason), "%.200s", why.text);
+	}
+	counter_add(&x->counters->received, count);
+	buf_clear(body);
+	body_encode_ack(&ack, body);
+	says = asks;
+	says.type = FRAME_ACK;
+	return !send_frame(x, in->fd, &says, asks.key_id, asks.nonce, body, &why);
+}
+
+static void *run_listener(void *arg)
+{
+	struct exchange *x = arg;
+	struct buf body = BUF_INIT;
+
+	while (helper_wait(&x->listener, INT64_MAX)) {
+		struct incoming in;
+
+		pthread_mutex_lock(&x->lock);
+		in = x->given;
+		x->given.fd = -1;
+		pthread_mutex_unlock(&x->lock);
+		while (in.fd >= 0 && !atomic_load(&x->listener.stopping) &&
+		       serve_one(x, &in, &body))
+			continue;
+		file_close(in.fd);
+	}
+	buf_fini(&body);
+	return NULL;
+}
+
+/* --- the loop thread -------------------------------------------------------------------------- */
+
+bool exchange_greet(struct exchange *x, const struct frame_header *header, struct ack *ack)
+{
+	bool own = memcmp(header->run, x->run, FRAME_RUN_LEN) == 0;
+
+	ack->status = ACK_APPLIED;
+	if (own)
+		return false;
+	randombytes_buf(&ack->applied, sizeof(ack->applied));
+	ack->applied |= 1;
+	x->greeted = (struct incoming){-1, ack->applied, header->sequence};
+	return true;
+}
+
+void exchange_connected(struct exchange *x, int fd)
+{
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	set_timeouts(fd);
+	pthread_mutex_lock(&x->lock);
+	file_close(x->given.fd);
+	x->given = x->greeted;
+	x->given.fd = fd;
+	pthread_mutex_unlock(&x->lock);
+	helper_wake(&x->listener);
+}
+
+const struct keyring *exchange_keys(const struct exchange *x)
+{
+	return &x->keys;
+}
+
+void exchange_set_keys(struct exchange *x, const struct keyring *keys)
+{
+	struct keyring derived = {.count = keys->count};
+
+	if (!x)
+		return;
+	for (size_t i = 0; i < keys->count; i++) {
+		crypto_generichash(derived.keys[i].secret, KEY_LEN, (const uint8_t *)DERIVED_FROM,
+				   strlen(DERIVED_FROM), keys->keys[i].secret, KEY_LEN);
+		key_set_id(&derived.keys[i]);
+	}
+	pthread_mutex_lock(&x->lock);
+	x->keys = derived;
+	pthread_mutex_unlock(&x->lock);
+	keyring_wipe(&derived);
+}
+
+/* --- opening and closing ---------------------------------------------------------------------- */
+
+static struct exchange *new_exchange(const struct endpoint *endpoint, const struct keyring *keys,
+				     struct reservations *reservations,
+				     struct exchange_counters *counters)
+{
+	struct exchange *x = mem_zalloc(1, sizeof(*x));
+
+	x->peer.tell = tell;
+	x->endpoint = *endpoint;
+	x->reservations = reservations;
+	x->counters = counters;
+	x->fd = x->given.fd = -1;
+	pthread_mutex_init(&x->lock, NULL);
+	thread_cond_init(&x->acknowledged);
+	randombytes_buf(x->run, sizeof(x->run));
+	exchange_set_keys(x, keys);
+	counter_set(&counters->enabled, 1);
+	return x;
+}
+
+int exchange_open(struct exchange **out, const char *url, const struct keyring *keys,
+		  struct reservations *reservations, struct exchange_counters *counters,
+		  struct error *error)
+{
+	struct endpoint endpoint;
+	struct exchange *x;
+	int rc = endpoint_parse(&endpoint, url, error);
+
+	if (!rc && (endpoint.kind != ENDPOINT_TCP || !strcmp(endpoint.host, "*") || !keys->count))
+		rc = error_fail(error, -EINVAL,
+				"%s: needs tcp://HOST:PORT, and a key that both aggregators have "
+				"(--enrolment-key or --key-file)",
+				url);
+	if (rc)
+		return error_at(error, rc, "--peer");
+	x = new_exchange(&endpoint, keys, reservations, counters);
+	rc = resolver_open(&x->resolver, endpoint.host, NULL, NULL, error);
+	if (!rc)
+		rc = helper_start(&x->listener, "the exchange", run_listener, x, error);
+	if (!rc)
+		rc = helper_start(&x->teller, "the exchange", run_teller, x, error);
+	if (rc) {
+		exchange_close(x);
+		return rc;
+	}
+	reservations_set_peer(reservations, &x->peer);
+	*out = x;
+	return 0;
+}
+
+void exchange_close(struct exchange *x)
+{
+	if (!x)
+		return;
+	reservations_set_peer(x->reservations, NULL);
+	helper_stop(&x->teller);
+	helper_stop(&x->listener);
+	resolver_close(x->resolver);
+	file_close(x->given.fd);
+	free(x->uids);
+	buf_fini(&x->body);
+	keyring_wipe(&x->keys);
+	pthread_cond_destroy(&x->acknowledged);
+	pthread_mutex_destroy(&x->lock);
+	free(x);
+}

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two real aggregators that exchange reservations (--peer), and a scheduler that asks now one, now
+ * the other: placements are those of a single aggregator. One of both is stopped, killed and
+ * replaced.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "shared/clock.h"
+#include "shared/mem.h"
+#include "tests/fleet/launch.h"
+#include "tests/process.h"
+#include "tests/stack.h"
+
+enum { NODES = 12, QUOTA_CPUS = 10, PODS = 10 };
+
+#define CHARGED	  "evenkeel_ledger_entries{state=\"charged\"}"
+#define CONNECTED "evenkeel_peer_connected"
+#define ANSWERS	  "evenkeel_peer_answers_total{result="
+#define WAITED	  "evenkeel_peer_wait_seconds_total"
+
+struct scene {
+	struct stack *stack;
+	char *objects, *quota, *peers[2];
+	const char *options[2][5]; /* the first two: --peer and its URL */
+	pid_t fleet; /* 0: no agents */
+	char *nodes[NODES]; /* names */
+};
+
+/* --- the cluster ------------------------------------------------------------------------------ */
+
+/* A simulated cluster, and a quota for the pods of a namespace. */
+static void write_objects(const struct scene *s)
+{
+	const char *folder = getenv("TB");
+	char *program = mem_printf("%s/fleet", folder ? folder : "build/tests");
+	char *argv[] = {program,     (char *)"--nodes", (char *)"12", (char *)"--pods-per-node",
+			(char *)"5", (char *)"--dump",	s->objects,   NULL};
+	FILE *file = fopen(s->quota, "w");
+	struct buf out = BUF_INIT;
+
+	assert_int_equal(process_run(argv, &out, NULL), 0);
+	assert_non_null(file);
+	fprintf(file,
+		"apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: ElasticQuota\nmetadata: {name: q, "
+		"namespace: held}\nspec: {min: {cpu: %d}, max: {cpu: %d}}\n",
+		QUOTA_CPUS, QUOTA_CPUS);
+	fclose(file);
+	buf_fini(&out);
+	free(program);
+}
+
+static int setup(void **state)
+{
+	struct scene *s = mem_zalloc(1, sizeof(*s));
+
+	if (sodium_init() < 0)
+		return -1;
+	s->stack = stack_new();
+	s->objects = mem_printf("%s/objects.json", s->stack->folder);
+	s->quota = mem_printf("%s/quota.yaml", s->stack->folder);
+	write_objects(s);
+	for (int i = 0; i < 2; i++) {
+		s->stack->aggregators[i].http_port = free_port();
+		s->stack->aggregators[i].ingest_port = free_port();
+		s->stack->aggregators[i].snapshot_path = s->objects;
+	}
+	for (int i = 0; i < 2; i++) {
+		const char **o = s->options[i];
+
+		s->peers[i] =
+			mem_printf("tcp://127.0.0.1:%d", s->stack->aggregators[1 - i].ingest_port);
+		o[0] = "--peer";
+		o[1] = s->peers[i];
+		o[2] = "--snapshot";
+		o[3] = s->quota;
+		s->stack->aggregators[i].more = o;
+	}
+	*state = s;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct scene *s = *state;
+
+	if (s->fleet)
+		process_stop(s->fleet, SIGKILL);
+	stack_free(s->stack, 0);
+	free(s->objects);
+	free(s->quota);
+	for (int i = 0; i < 2; i++)
+		free(s->peers[i]);
+	for (int i = 0; i < NODES; i++)
+		free(s->nodes[i]);
+	free(s);
+	return 0;
+}
+
+static double metric(const struct scene *s, int i, const char *name)
+{
+	return stack_metric(s->stack, i, name);
+}
+
+static bool are_together(void *ctx)
+{
+	return metric(ctx, 0, CONNECTED) == 1 && metric(ctx, 1, CONNECTED) == 1;
+}
+
+static void read_nodes(struct scene *s)
+{
+	cJSON *list = stack_get(s->stack, 0, "/v1/nodes");
+	const cJSON *items = json_at(list, "items");
+
+	assert_int_equal(cJSON_GetArraySize(items), NODES);
+	for (int i = 0; i < NODES; i++)
+		s->nodes[i] =
+			mem_strdup(json_at(cJSON_GetArrayItem(items, i), "name")->valuestring);
+	cJSON_Delete(list);
+}
+
+static void start_both(struct scene *s)
+{
+	stack_start_aggregator(s->stack, 0);
+	stack_start_aggregator(s->stack, 1);
+	assert_true(await(are_together, s, 20));
+	read_nodes(s);
+}
+
+/* Both without reservations, and without those options. */
+static void start_again(struct scene *s, bool peers)
+{
+	for (int i = 0; i < 2; i++) {
+		stack_kill_aggregator(s->stack, i);
+		s->stack->aggregators[i].more = s->options[i] + (peers ? 0 : 2);
+		stack_start_aggregator(s->stack, i);
+	}
+}
+
+/* --- a scheduler ------------------------------------------------------------------------------ */
+
+struct pod {
+	const char *namespace;
+	int number; /* negative: without a uid, so nothing is reserved for it */
+	int cpus;
+};
+
+static cJSON *ask(const struct scene *s, int i, const char *verb, struct pod pod)
+{
+	char *url = mem_printf("http://127.0.0.1:%d/extender/%s",
+			       s->stack->aggregators[i].http_port, verb);
+	struct buf body = BUF_INIT, answer = BUF_INIT;
+	cJSON *json;
+
+	buf_printf(&body, "{\"Pod\":{\"metadata\":{\"name\":\"web-%d\",\"namespace\":\"%s\"",
+		   pod.number, pod.namespace);
+	if (pod.number >= 0)
+		buf_printf(&body, ",\"uid\":\"%s-%d\"", pod.namespace, pod.number);
+	buf_printf(&body,
+		   "},\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{"
+		   "\"requests\":{\"cpu\":\"%d\"}}}]}},"
+		   "\"Nodes\":null,\"NodeNames\":[",
+		   pod.cpus);
+	for (int n = 0; n < NODES; n++)
+		buf_printf(&body, "%s\"%s\"", n ? "," : "", s->nodes[n]);
+	buf_add_str(&body, "]}");
+	assert_int_equal(http_post(url, body.data, &answer), 200);
+	json = cJSON_ParseWithLength(answer.data, answer.len);
+	assert_non_null(json);
+	free(url);
+	buf_fini(&body);
+	buf_fini(&answer);
+	return json;
+}
+
+static bool passes(const struct scene *s, int i, struct pod pod)
+{
+	cJSON *answer = ask(s, i, "filter", pod);
+	bool any = cJSON_GetArraySize(json_at(answer, "NodeNames")) > 0;
+
+	cJSON_Delete(answer);
+	return any;
+}
+
+/* The number of the node that it ranks first; *best: its rank. */
+static int rank(const struct scene *s, int i, struct pod pod, int *best)
+{
+	cJSON *scores = ask(s, i, "prioritize", pod);
+	const cJSON *item;
+	int first = 0, n = 0;
+
+	*best = -1;
+	cJSON_ArrayForEach (item, scores) {
+		if (json_at(item, "Score")->valueint > *best) {
+			*best = json_at(item, "Score")->valueint;
+			first = n;
+		}
+		n++;
+	}
+	assert_int_equal(n, NODES);
+	cJSON_Delete(scores);
+	return first;
+}
+
+static int place(const struct scene *s, int filter, int prioritize, int number)
+{
+	const struct pod pod = {"burst", number, 4};
+	int best;
+
+	assert_true(passes(s, filter, pod));
+	return rank(s, prioritize, pod, &best);
+}
+
+/*
+ * Pods that a burst puts where the pod before them was put, though that node is fuller than others
+ * by then. Questions go to both in turn, or all to the first.
+ */
+static int place_burst(const struct scene *s, bool alternate)
+{
+	int last = -1, stacked = 0;
+
+	for (int pod = 0; pod < PODS; pod++) {
+		int filter = alternate ? pod / 2 % 2 : 0, prioritize = alternate ? pod % 2 : 0;
+		int node = place(s, filter, prioritize, pod);
+
+		stacked += node == last;
+		last = node;
+	}
+	return stacked;
+}
+
+/* --- together --------------------------------------------------------------------------------- */
+
+static double answers(const struct scene *s, const char *result)
+{
+	char *name = mem_printf("%s\"%s\"}", ANSWERS, result);
+	double count = metric(s, 0, name) + metric(s, 1, name);
+
+	free(name);
+	return count;
+}
+
+/* Answers that a busy machine had go out alone: so many pods may stack. */
+static int unsure(const struct scene *s)
+{
+	return (int)(answers(s, "late") + answers(s, "alone"));
+}
+
+/* Without an await, unless a busy machine had an answer go out alone. */
+static void the_other_knows_before_the_answer(void **state)
+{
+	struct scene *s = *state;
+	int known = 0;
+
+	start_both(s);
+	for (int pod = 0; pod < PODS; pod++) {
+		double before = answers(s, "acknowledged");
+
+		place(s, pod % 2, pod % 2, pod);
+		if (answers(s, "acknowledged") < before + 2)
+			continue;
+		assert_true(metric(s, 1 - pod % 2, CHARGED) == pod + 1);
+		known++;
+	}
+	print_message("an answer waits for %.3f ms, in the mean\n",
+		      500 * (metric(s, 0, WAITED) + metric(s, 1, WAITED)) / PODS / 2);
+	assert_true(known >= PODS / 2);
+}
+
+/* Pods of the quota's namespace that pass. */
+static int fill_quota(const struct scene *s, bool alternate)
+{
+	int passed = 0;
+
+	for (int pod = 0; pod < 2 * QUOTA_CPUS + 2; pod++)
+		passed += passes(s, alternate ? pod % 2 : 0, (struct pod){"held", pod, 1});
+	return passed;
+}
+
+static void both_hold_one_quota(void **state)
+{
+	struct scene *s = *state;
+	int both, one, strangers, alone;
+
+	start_both(s);
+	both = fill_quota(s, true);
+	alone = unsure(s);
+	start_again(s, false);
+	one = fill_quota(s, false);
+	start_again(s, false);
+	strangers = fill_quota(s, true);
+	print_message("a quota has room for %d pods; both let in %d, two strangers %d\n", one, both,
+		      strangers);
+	assert_in_range(one, 1, QUOTA_CPUS);
+	assert_in_range(both, one, one + alone);
+	assert_true(strangers > one + alone);
+}
+
+/* Both hear all agents, and rank nodes by their use. */
+static bool are_measured(void *ctx)
+{
+	const struct scene *s = ctx;
+	const struct pod nobody = {"burst", -1, 4};
+	int best[2];
+
+	for (int i = 0; i < 2; i++)
+		rank(s, i, nobody, &best[i]);
+	return best[0] == 10 && best[1] == 10;
+}
+
+static void start_fleet(struct scene *s)
+{
+	char *also = mem_printf("tcp://127.0.0.1:%d", s->stack->aggregators[1].ingest_port);
+	const char *const options[] = {"--nodes",     "12",  "--pods-per-node", "5",
+				       "--interval",  "1s",  "--history",	"15m",
+				       "--ring-span", "15m", "--also",		also,
+				       NULL};
+
+	s->fleet = fleet_start(s->stack, options);
+	free(also);
+}
+
+static void a_burst_stacks_no_more_than_by_one(void **state)
+{
+	struct scene *s = *state;
+	int both, one, strangers, alone;
+
+	start_both(s);
+	start_fleet(s);
+	assert_true(await(are_measured, s, 60));
+	both = place_burst(s, true);
+	alone = unsure(s);
+	assert_true(metric(s, 0, CHARGED) == PODS && metric(s, 1, CHARGED) == PODS);
+	start_again(s, false);
+	assert_true(await(are_measured, s, 60));
+	one = place_burst(s, false);
+	start_again(s, false);
+	assert_true(await(are_measured, s, 60));
+	strangers = place_burst(s, true);
+	print_message("of %d pods %d are stacked by both, %d by one, %d by two strangers\n", PODS,
+		      both, one, strangers);
+	assert_true(both <= one + alone);
+	assert_true(strangers > one + alone);
+}
+
+/* --- alone ------------------------------------------------------------------------------------ */
+
+struct wait {
+	struct scene *scene;
+	int charged;
+};
+
+static bool is_alone(void *ctx)
+{
+	return metric(ctx, 0, CONNECTED) == 0;
+}
+
+static bool has_all(void *ctx)
+{
+	const struct wait *w = ctx;
+
+	return metric(w->scene, 1, CHARGED) == w->charged;
+}
+
+static bool logged(const struct scene *s, const char *text)
+{
+	char *path = mem_printf("%s/aggregator-0.log", s->stack->folder), line[512];
+	FILE *file = fopen(path, "r");
+	bool found = false;
+
+	while (file && fgets(line, sizeof(line), file))
+		found |= strstr(line, text) != NULL;
+	if (file)
+		fclose(file);
+	free(path);
+	return found;
+}
+
+static const char *peer_state(const struct scene *s, cJSON **status)
+{
+	*status = stack_get(s->stack, 0, "/v1/status");
+	return cJSON_GetStringValue(json_at(*status, "peer.state"));
+}
+
+static void a_silent_one_costs_an_answer_5_ms_once(void **state)
+{
+	struct scene *s = *state;
+	struct wait w = {s, 8};
+	cJSON *status, *doctor;
+	char *text;
+
+	start_both(s);
+	kill(s->stack->aggregators[1].pid, SIGSTOP);
+	assert_int_equal(waitpid(s->stack->aggregators[1].pid, NULL, WUNTRACED),
+			 s->stack->aggregators[1].pid);
+	for (int pod = 0; pod < 4; pod++)
+		place(s, 0, 0, pod);
+	assert_true(metric(s, 0, ANSWERS "\"late\"}") == 1);
+	assert_true(metric(s, 0, ANSWERS "\"alone\"}") == 7);
+	print_message("8 answers waited for %.3f ms together\n", 1000 * metric(s, 0, WAITED));
+	assert_true(metric(s, 0, WAITED) < patience(0.02));
+	assert_true(await(is_alone, s, 10));
+	assert_true(logged(s, "schedulers are answered without the other aggregator"));
+	assert_string_equal(peer_state(s, &status), "alone");
+	doctor = stack_get(s->stack, 0, "/v1/doctor");
+	text = cJSON_PrintUnformatted(doctor);
+	assert_non_null(strstr(text, "the other aggregator is not connected"));
+	for (int pod = 4; pod < w.charged; pod++)
+		place(s, 0, 0, pod);
+	assert_true(metric(s, 0, ANSWERS "\"late\"}") == 1);
+	kill(s->stack->aggregators[1].pid, SIGCONT);
+	assert_true(await(are_together, s, 20));
+	assert_true(await(has_all, &w, 10));
+	cJSON_Delete(status);
+	cJSON_Delete(doctor);
+	cJSON_free(text);
+}
+
+static void a_new_one_gets_all_reservations(void **state)
+{
+	struct scene *s = *state;
+	struct wait w = {s, 6};
+
+	start_both(s);
+	place(s, 1, 1, 0);
+	stack_kill_aggregator(s->stack, 1);
+	for (int pod = 1; pod < w.charged; pod++)
+		place(s, 0, 0, pod);
+	stack_start_aggregator(s->stack, 1);
+	assert_true(await(are_together, s, 20));
+	assert_true(await(has_all, &w, 10));
+	place(s, 1, 1, w.charged);
+	assert_true(metric(s, 0, CHARGED) == w.charged + 1);
+}
+
+static bool has_met_a_stranger(void *ctx)
+{
+	return metric(ctx, 1, "evenkeel_frames_total{result=\"unknown_key\"}") >= 1;
+}
+
+/* Without a shared key the keys of enrolment do; another installation has others. */
+static void the_keys_are_those_of_enrolment(void **state)
+{
+	struct scene *s = *state;
+	char *keys[] = {mem_printf("%s/enrolment", s->stack->folder),
+			mem_printf("%s/other", s->stack->folder)};
+	const char *options[2][7] = {{NULL}};
+
+	for (int i = 0; i < 2; i++) {
+		const char *const o[] = {"--peer", s->peers[i],		 "--enrolment-key",
+					 keys[0],  "--allow-shared-key", "true"};
+
+		memcpy(options[i], o, sizeof(o));
+		s->stack->aggregators[i].more = options[i];
+	}
+	start_both(s);
+	stack_kill_aggregator(s->stack, 1);
+	options[1][3] = keys[1];
+	stack_start_aggregator(s->stack, 1);
+	assert_true(await(has_met_a_stranger, s, 20));
+	assert_true(metric(s, 0, CONNECTED) == 0 && metric(s, 1, CONNECTED) == 0);
+	free(keys[0]);
+	free(keys[1]);
+}
+
+static bool has_found_itself(void *ctx)
+{
+	return logged(ctx, "has only the address of this aggregator");
+}
+
+static void one_does_not_exchange_with_itself(void **state)
+{
+	struct scene *s = *state;
+
+	s->options[0][1] = s->peers[1];
+	stack_start_aggregator(s->stack, 0);
+	read_nodes(s);
+	assert_true(await(has_found_itself, s, 10));
+	place(s, 0, 0, 0);
+	assert_true(metric(s, 0, CONNECTED) == 0);
+	assert_true(metric(s, 0, ANSWERS "\"alone\"}") == 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(the_other_knows_before_the_answer),
+		TEST(both_hold_one_quota),
+		TEST(a_burst_stacks_no_more_than_by_one),
+		TEST(a_silent_one_costs_an_answer_5_ms_once),
+		TEST(a_new_one_gets_all_reservations),
+		TEST(the_keys_are_those_of_enrolment),
+		TEST(one_does_not_exchange_with_itself),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
