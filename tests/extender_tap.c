@@ -24,6 +24,7 @@ enum hold { HOLD_NO, HOLD_NEXT, HOLD_NOW };
 
 struct extender_tap {
 	int port, target_port;
+	int other_port; /* 0: none */
 	struct MHD_Daemon *daemon;
 	CURL *curl; /* of the thread */
 	pthread_mutex_t lock;
@@ -43,10 +44,10 @@ static size_t collect(char *data, size_t size, size_t count, void *to)
 }
 
 /* The status; 0: no answer. */
-static long pass_on(struct extender_tap *t, const char *path, const char *question,
+static long pass_on(struct extender_tap *t, int port, const char *path, const char *question,
 		    struct buf *answer)
 {
-	char *url = mem_printf("http://127.0.0.1:%d%s", t->target_port, path);
+	char *url = mem_printf("http://127.0.0.1:%d%s", port, path);
 	long status = 0;
 
 	curl_easy_setopt(t->curl, CURLOPT_URL, url);
@@ -81,6 +82,14 @@ static void wait_while_held(struct extender_tap *t)
 		pthread_cond_wait(&t->changed, &t->lock);
 }
 
+static void swap(struct extender_tap *t)
+{
+	int port = t->target_port;
+
+	t->target_port = t->other_port;
+	t->other_port = port;
+}
+
 static void ask(struct extender_tap *t, const char *path, const char *body, long *status,
 		struct buf *answer)
 {
@@ -94,7 +103,11 @@ static void ask(struct extender_tap *t, const char *path, const char *body, long
 			"uid");
 	pthread_mutex_unlock(&t->lock);
 	text = cJSON_PrintUnformatted(question);
-	*status = pass_on(t, path, text, answer);
+	if (t->other_port)
+		swap(t);
+	*status = pass_on(t, t->target_port, path, text, answer);
+	if (!*status && t->other_port)
+		*status = pass_on(t, t->other_port, path, text, answer);
 	if (*status == 200 && strstr(path, "prioritize")) {
 		pthread_mutex_lock(&t->lock);
 		remember(t, question, answer->data);
@@ -189,6 +202,11 @@ void extender_tap_stop(struct extender_tap *t)
 	pthread_cond_destroy(&t->changed);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
+}
+
+void extender_tap_alternate(struct extender_tap *t, int other_port)
+{
+	t->other_port = other_port;
 }
 
 int extender_tap_port(const struct extender_tap *t)
