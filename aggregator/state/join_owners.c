@@ -280,8 +280,9 @@ static void note_workloads(struct owners *o, int64_t now_ns)
 	}
 	workload_table_drop(o->workloads);
 	o->workloads = workload_memory_table(o->memory, now_ns);
-	/* At once when the first is measured. */
-	o->noted_ns = o->count ? now_ns : 0;
+	/* Until an owner is measured, the next table is made at once. */
+	if (o->count)
+		o->noted_ns = now_ns;
 	o->changed = true;
 }
 

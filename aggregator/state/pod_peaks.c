@@ -111,15 +111,11 @@ static void turn_to(struct pod_hours *h, struct pod_peaks *p, int64_t hour)
 
 static float add_mean(struct pod_hours *h, float mean)
 {
-	int kept = h->count < PEAK_LARGEST ? h->count : PEAK_LARGEST, at = kept, rank;
+	int at = h->count < PEAK_LARGEST ? h->count : PEAK_LARGEST, rank;
 
-	while (at > 0 && h->largest[at - 1] < mean) {
-		if (at < PEAK_LARGEST)
-			h->largest[at] = h->largest[at - 1];
-		at--;
-	}
-	if (at < PEAK_LARGEST)
-		h->largest[at] = mean;
+	for (; at > 0 && h->largest[at - 1] < mean; at--)
+		h->largest[at] = h->largest[at - 1];
+	h->largest[at] = mean;
 	h->count++;
 	rank = (h->count * 95 + 99) / 100;
 	return h->largest[h->count - rank];

@@ -42,7 +42,8 @@ struct node_peaks {
 /* The running hour of a pod. All zero: nothing yet. */
 struct pod_hours {
 	uint32_t place; /* in the node's peaks, plus 1; 0: none yet */
-	float largest[PEAK_LARGEST]; /* means of the running hour's buckets, falling */
+	float largest[PEAK_LARGEST +
+		      1]; /* means of the running hour's buckets, falling; the last is spare */
 	uint8_t count; /* of its buckets that measured CPU */
 };
 

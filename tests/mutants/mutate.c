@@ -14,9 +14,10 @@
  *	constant	7	-> 8
  *	call		f(x);	-> ; (a statement that is nothing but a call, and frees nothing:
  *			the sanitizers find leaks)
- *	operands	a - b	-> b - a; f(a, b) -> f(b, a)
+ *	operands	a - b	-> b - a; f(a, b) -> f(b, a), but for strcmp(a, b) == 0 and the like
  *
- * Some changes do not compile or change nothing; the caller finds out.
+ * Sizes of allocations stay: too large a one changes nothing, and the sanitizers find one that is
+ * too small. Some changes do not compile or change nothing; the caller finds out.
  */
 #include <ctype.h>
 #include <stdbool.h>
@@ -193,8 +194,10 @@ static size_t closing(const struct scan *s, size_t at)
 
 static bool frees(const char *name, size_t len)
 {
-	return (len >= 4 && strncmp(name + len - 4, "free", 4) == 0) ||
-	       (len >= 4 && strncmp(name + len - 4, "fini", 4) == 0);
+	const char *end = name + len - 4;
+
+	return len >= 4 && (strncmp(end, "free", 4) == 0 || strncmp(end, "fini", 4) == 0 ||
+			    strncmp(end, "drop", 4) == 0);
 }
 
 /* At the first character of a line: a statement that is a call. */
@@ -211,20 +214,44 @@ static void find_call(struct scan *s, size_t at)
 		add(s, name, close + 1 - name, "");
 }
 
+/* A comparison whose outcome is the same with its arguments swapped. */
+static bool is_symmetric(const struct scan *s, size_t at)
+{
+	size_t close = closing(s, at);
+
+	return at > 2 && strncmp(s->text + at - 3, "cmp", 3) == 0 && close + 5 < s->len &&
+	       (strncmp(s->text + close + 1, " == 0", 5) == 0 ||
+		strncmp(s->text + close + 1, " != 0", 5) == 0);
+}
+
 static void find_arguments(struct scan *s, size_t at)
 {
 	size_t first_len = operand_len(s, at + 1), second = at + 1 + first_len + 2;
 
-	if (!at || !is_word(s->text[at - 1]) || !first_len ||
+	if (!at || !is_word(s->text[at - 1]) || !first_len || is_symmetric(s, at) ||
 	    strncmp(s->text + second - 2, ", ", 2) != 0 || !operand_len(s, second) ||
 	    !strchr(",)", s->text[second + operand_len(s, second)]))
 		return;
 	find_swap(s, second - 2, 2);
 }
 
+/* Behind the call that allocates memory and begins at `at`; `at` where there is none. */
+static size_t skip_allocation(const struct scan *s, size_t at)
+{
+	static const char *const names[] = {"mem_alloc(", "mem_zalloc(", "mem_realloc(",
+					    "buf_reserve("};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!is_word(s->text[at - 1]) &&
+		    strncmp(s->text + at, names[i], strlen(names[i])) == 0)
+			return closing(s, at);
+	return at;
+}
+
 static void find_changes(struct scan *s)
 {
 	for (size_t at = 1; at < s->len; at++) {
+		at = skip_allocation(s, at);
 		if (!s->is_code[at])
 			continue;
 		find_operator(s, at);

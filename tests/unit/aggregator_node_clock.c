@@ -139,6 +139,35 @@ static void delay_is_not_skew(void **state)
 	expect(&c, 20);
 }
 
+/* Three times: a clock that is ahead, or intervals that are late, by the limit, and by more. */
+static void a_limit_itself_is_within(void **state)
+{
+	static const struct {
+		int64_t sample_ns[3], correction_ns;
+	} cases[] = {
+		{{-2 * SEC, -2 * SEC, -2 * SEC}, 0}, {{-2 * SEC - 1}, -2 * SEC},
+		{{60 * SEC, 60 * SEC, 0}, 0},	     {{60 * SEC + 1}, 60 * SEC},
+		{{2 * SEC, 2 * SEC, 2 * SEC}, 0},    {{3 * SEC, 3 * SEC, 2 * SEC + 1}, 2 * SEC},
+		{{2 * SEC + 1, 2 * SEC + 1, -1}, 0},
+	};
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
+		struct node_clock c = {0};
+
+		for (int k = 0; k < 3 && cases[n].sample_ns[k]; k++) {
+			struct interval i = {
+				.start_ns = T0 + k * 5 * SEC,
+				.end_ns = T0 + (k + 1) * 5 * SEC,
+				.age_ns = 1,
+			};
+
+			node_clock_hear(&c, &i, k > 0, i.end_ns + 1 + cases[n].sample_ns[k]);
+		}
+		assert_int_equal(c.correction_ns, cases[n].correction_ns);
+	}
+}
+
 static void drift_moves_by_whole_seconds(void **state)
 {
 	struct node_clock c = {0};
@@ -218,6 +247,7 @@ int main(void)
 		cmocka_unit_test(a_queue_is_not_a_clock),
 		cmocka_unit_test(a_clock_that_is_off_is_corrected),
 		cmocka_unit_test(delay_is_not_skew),
+		cmocka_unit_test(a_limit_itself_is_within),
 		cmocka_unit_test(drift_moves_by_whole_seconds),
 		cmocka_unit_test(a_clock_that_is_set_is_learned_anew),
 		cmocka_unit_test(old_intervals_keep_their_clock),

@@ -283,6 +283,34 @@ static void test_other_resources(void **state)
 	resources_fini(&sums.limits);
 }
 
+/* --- LoadVariationRiskBalancing --------------------------------------------------------------- */
+
+/* Measurements beyond the capacity, or below nothing, count as the whole of it, or nothing. */
+static void test_variation_bounds(void **state)
+{
+	static const struct {
+		struct resource_stats stats; /* capacity, request, mean and standard deviation */
+		double mu, sigma;
+	} cases[] = {
+		{{1, 0, 0.25, 0.25}, 0.25, 0.25},
+		{{1, -5, 0.25, 0.25}, 0.25, 0.25},
+		{{1, 0.25, 0.25, 0}, 0.5, 0},
+		{{4, 0, -1, -1}, 0, 0},
+		{{4, 0, 5, 5}, 1, 1},
+		{{4, 3, 3, 1}, 1, 0.25},
+		{{0, 1, 1, 1}, 0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct variation_risk risk;
+
+		variation_risk(SCORE_CORRECTED, &args, &cases[i].stats, &risk);
+		if (risk.mu != cases[i].mu || risk.sigma != cases[i].sigma)
+			fail_msg("case %zu: %g, %g", i, risk.mu, risk.sigma);
+	}
+}
+
 /* --- the others ------------------------------------------------------------------------------- */
 
 static void test_allocatable(void **state)
@@ -772,16 +800,27 @@ static void test_power_models(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_limits_spread),      TEST(test_unlimited),
-		TEST(test_init_containers),    TEST(test_stated_limits_are_told_apart),
-		TEST(test_other_resources),    TEST(test_quantiles),
-		TEST(test_allocatable),	       TEST(test_peaks),
-		TEST(test_reserved_share),     TEST(test_conditioning),
-		TEST(test_probability),	       TEST(test_requests_unknown),
-		TEST(test_owner_mean),	       TEST(test_strain),
-		TEST(test_allocation),	       TEST(test_allocation_beside_measured),
-		TEST(test_unknown_never_wins), TEST(test_sums),
-		TEST(test_sums_of_stats),      TEST(test_power_models),
+		TEST(test_limits_spread),
+		TEST(test_unlimited),
+		TEST(test_init_containers),
+		TEST(test_stated_limits_are_told_apart),
+		TEST(test_variation_bounds),
+		TEST(test_other_resources),
+		TEST(test_quantiles),
+		TEST(test_allocatable),
+		TEST(test_peaks),
+		TEST(test_reserved_share),
+		TEST(test_conditioning),
+		TEST(test_probability),
+		TEST(test_requests_unknown),
+		TEST(test_owner_mean),
+		TEST(test_strain),
+		TEST(test_allocation),
+		TEST(test_allocation_beside_measured),
+		TEST(test_unknown_never_wins),
+		TEST(test_sums),
+		TEST(test_sums_of_stats),
+		TEST(test_power_models),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

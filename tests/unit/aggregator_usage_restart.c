@@ -518,7 +518,8 @@ static void durable_is_what_was_saved(void **state)
 	uint64_t id;
 
 	(void)state;
-	tell_run(u, 'r', 0, 1, 40);
+	assert_int_equal(durable(u, 'r', 1), 0);
+	tell_run(u, 'r', 0, 2, 40);
 	assert_int_equal(durable(u, 'r', 41), 0);
 	r = save(u);
 	free_rows(&r);

@@ -63,6 +63,18 @@ static void impossible_values_are_put_aside(void **state)
 	story_tell_ok(u, 'r', story_interval(3, 10, 15, 2));
 	assert_int_equal(story_stats(u, &v)->quarantine.count, 2);
 	view_drop(v);
+
+	/* A name is cut, and the text behind it is not. */
+	i = story_interval(4, 15, 20, 2);
+	i->full = true;
+	story_name(&i->entries[0], ENTITY_UNIT,
+		   "0123456789012345678901234567890123456789012345678901234567890123456789");
+	story_use_cpu(&i->entries[0].usage, 4201);
+	story_tell(u, "n", 'r', i, 20);
+	assert_string_equal(story_stats(u, &v)->quarantine.message,
+			    "012345678901234567890123456789012345678901234567890123456789012 "
+			    "used 4201 millicores for 5.0 s, the node has 4000");
+	view_drop(v);
 	usage_free(u);
 }
 

@@ -176,11 +176,11 @@ static void a_manifest_without_a_name_is_no_pod_that_is_known(void **state)
 
 /* --- what is promised */
 
-static void reserve(struct reservations *l, const char *name, const char *node)
+static void reserve(struct reservations *l, const char *name, const char *node, int64_t cpu_milli)
 {
 	struct reservation e = {.uid = name, .namespace = "default", .name = name, .node = node};
 
-	resources_set(&e.requests, RESOURCE_CPU, 3000);
+	resources_set(&e.requests, RESOURCE_CPU, cpu_milli);
 	assert_int_equal(reservations_reserve(l, &e, VIEW_FIXTURE_NOW_NS), 0);
 }
 
@@ -202,7 +202,9 @@ static void room_that_is_promised_to_others_is_none(void **state)
 	(void)state;
 	f.ctx.reservations = reservations_new();
 	for (size_t i = 0; i < 2; i++) {
-		reserve(f.ctx.reservations, "new", "");
+		reserve(f.ctx.reservations, "small", "alpha", 1);
+		reservations_charge(f.ctx.reservations, "small", "alpha", VIEW_FIXTURE_NOW_NS);
+		reserve(f.ctx.reservations, "new", "", 3000);
 		assert_int_equal(fits(targets[i], ""), 1);
 		reservations_charge(f.ctx.reservations, "new", "alpha", VIEW_FIXTURE_NOW_NS);
 		assert_int_equal(fits(targets[i], ""), 0);
@@ -213,6 +215,7 @@ static void room_that_is_promised_to_others_is_none(void **state)
 		reservations_bind(f.ctx.reservations, "new", "bravo", 1000);
 		assert_int_equal(fits(targets[i], ""), 1);
 		reservations_release(f.ctx.reservations, "new");
+		reservations_release(f.ctx.reservations, "small");
 	}
 	reservations_free(f.ctx.reservations);
 	f.ctx.reservations = NULL;

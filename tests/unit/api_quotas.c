@@ -119,7 +119,11 @@ static void test_list(void **state)
 	assert_string_equal(text("items.1.reasons.0.text"),
 			    "cpu: 2.0 is used of the guaranteed 8.0, and pending pods ask for 7.0: "
 			    "they wait for what others leave");
+	assert_true(number("items.1.reasons.0.numbers.used") == 2000);
+	assert_true(number("items.1.reasons.0.numbers.min") == 8000);
+	assert_true(number("items.1.reasons.0.numbers.guaranteed") == 8000);
 	assert_true(number("items.1.reasons.0.numbers.max") == 10000);
+	assert_true(number("items.1.reasons.0.numbers.pending") == 7000);
 	assert_null(api_fixture_at(f.json, "items.1.max.memoryBytes"));
 	assert_true(number("total.min.cpuMillicores") == 12000);
 	assert_true(number("total.used.cpuMillicores") == 8000);

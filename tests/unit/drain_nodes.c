@@ -119,6 +119,32 @@ static void test_a_label_alone_makes_no_gpu(void **state)
 	object_drop(&node->object);
 }
 
+/* The fullest pool decides, the first of equal ones; one without devices is empty. */
+static void test_pools_of_devices(void **state)
+{
+	static const struct drain_device_pool pools[] = {
+		{"none", 0, 3}, {"half", 4, 2}, {"too", 8, 4}, {"little", 4, 1}};
+	struct drain_devices devices = {pools, 4, false};
+	struct kube_node *node = make_node("", "", "'cpu':'2','memory':'1Gi'", true);
+	struct drain_utilization u;
+	struct drain_options o;
+	struct error why;
+
+	(void)state;
+	drain_options_default(&o);
+	assert_int_equal(drain_utilization(&o, node, NULL, 0, &devices, DRAIN_GPU_NONE,
+					   DRAIN_NOW_NS, &u, &why),
+			 0);
+	check_share(u.share, 0.5);
+	assert_string_equal(u.resource, "half");
+	devices = (struct drain_devices){.incomplete = true};
+	assert_int_equal(drain_utilization(&o, node, NULL, 0, &devices, DRAIN_GPU_NONE,
+					   DRAIN_NOW_NS, &u, &why),
+			 -EINVAL);
+	assert_string_equal(why.text, "a pool of its devices is not published in full");
+	object_drop(&node->object);
+}
+
 /* --- eligibility */
 
 static const struct drain_case {
@@ -391,6 +417,7 @@ int main(void)
 		cmocka_unit_test(test_pods_that_ended_do_not_count),
 		cmocka_unit_test(test_daemons_that_take_all),
 		cmocka_unit_test(test_a_label_alone_makes_no_gpu),
+		cmocka_unit_test(test_pools_of_devices),
 		cmocka_unit_test(test_eligibility),
 		cmocka_unit_test(test_lifecycle_conditions),
 		cmocka_unit_test(test_thresholds),

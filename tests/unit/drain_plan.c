@@ -502,6 +502,9 @@ static void a_node_that_was_not_reached_keeps_its_timer(void **unused)
 
 static void more_could_go_than_may(void **unused)
 {
+	static const struct drain_number limits[] = {
+		{"used", 1}, {"limit", 10}, {"drainsUsed", 1}, {"drainsLimit", 1}};
+
 	(void)unused;
 	drain_world_node(&w, "a");
 	drain_world_node(&w, "b");
@@ -531,6 +534,13 @@ static void more_could_go_than_may(void **unused)
 	drain_world_reason(
 		&w, "b", 0, "ParallelismLimitReached",
 		"1 of at most 10 nodes are being removed, 1 of at most 1 with pods to move");
+	for (size_t i = 0; i < 4; i++) {
+		const struct drain_number *number =
+			&drain_world_get(&w, "b")->reasons[0].numbers[i];
+
+		assert_string_equal(number->name, limits[i].name);
+		assert_true(number->value == limits[i].value);
+	}
 }
 
 /* Both variants tell why a node stays; upstream does not look again for a while. */

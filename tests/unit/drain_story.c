@@ -539,6 +539,13 @@ static void room_that_one_pod_may_take_is_counted_once(void **unused)
 	drain_world_step(&w, NOW);
 	assert_int_equal(w.plan->wave.node_count, 2);
 	assert_true(w.plan->wave.any_order);
+	/* A third pod: two may close both by their CPU alone. */
+	drain_world_pod(&w, "web-9", "web", "a", 10);
+	w.config.rules.owner_share = 1;
+	drain_world_step(&w, NOW);
+	assert_int_equal(w.plan->wave.node_count, 2);
+	assert_true(w.plan->wave.robust);
+	assert_false(w.plan->wave.any_order);
 }
 
 int main(void)

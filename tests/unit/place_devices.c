@@ -297,6 +297,8 @@ static void slices_serve_nodes_in_generations(void **state)
 		 ONE_SLICE, DEVICE("0"), "ab--"},
 		{"'perDeviceNodeSelection':true", ONE_SLICE, "{'name':'0','nodeName':'a'}", "uuuu"},
 		{"'nodeName':'d'", "'generation':1,'resourceSliceCount':2", DEVICE("0"), "---u"},
+		{"'nodeName':'d'", "'generation':1", DEVICE("0"), "---u"},
+		{"'nodeName':'d'", "'generation':'1','resourceSliceCount':1", DEVICE("0"), "---d"},
 		{"'nodeName':'d','skipNodeOperations':['x']", ONE_SLICE, DEVICE("0"), "---u"},
 		{"'nodeName':'d'", ONE_SLICE,
 		 "{'name':'0','taints':[{'key':'k','effect':'NoSchedule'}]}", "---u"},

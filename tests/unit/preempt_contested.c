@@ -244,6 +244,23 @@ static void the_neighbour_pays_when_they_are_gone(void **unused)
 	expect("a", "{'cpu':1000}", PREEMPT_VICTIMS, "n b8");
 }
 
+/* m has memory when its own pod is gone, and the quotas allow the CPUs when 29 others are gone, too. */
+static void many_pods_of_other_nodes_pay(void **unused)
+{
+	(void)unused;
+	put_node("m", "'cpu':'8','memory':'4'");
+	put_node("n", "'cpu':'4'");
+	put_node("o", "'cpu':'4'");
+	preempt_fixture_quota(&f, "a", "{'cpu':1000}", "{}");
+	preempt_fixture_quota(&f, "b", "{'cpu':3000}", "{}");
+	put_pod("a", 1, "m", "{'cpu':100,'memory':4}");
+	for (int i = 2; i <= 40; i++)
+		put_pod("a", i, i % 2 ? "n" : "o", "{'cpu':100}");
+	expect("b", "{'cpu':3000,'memory':4}", PREEMPT_VICTIMS,
+	       "m a40 a39 a38 a37 a36 a35 a34 a33 a32 a31 a30 a29 a28 a27 a26 a25 a24 a23 a22 a21 "
+	       "a20 a19 a18 a17 a16 a15 a14 a13 a12 a1");
+}
+
 static void put_budget(const char *namespace, const char *status)
 {
 	char *json =
@@ -367,6 +384,7 @@ int main(void)
 		STORY(who_loses_least_of_a_guarantee_pays),
 		STORY(contested_is_what_the_node_lacks),
 		STORY(the_min_of_what_is_contested_is_kept),
+		STORY(many_pods_of_other_nodes_pay),
 		STORY(pods_that_are_going_count_for_their_quota),
 		STORY(pods_of_others_that_are_going_are_not_paid_for_twice),
 		STORY(the_neighbour_pays_when_they_are_gone),

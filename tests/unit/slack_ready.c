@@ -71,6 +71,17 @@ static void a_node_holds_as_many_as_it_has_of_a_resource(void **state)
 	assert_int_equal(f.result.demand[0].count, 2);
 }
 
+/* 110 pods, and the second class finds none left. */
+static void a_node_holds_as_many_pods_as_it_may(void **state)
+{
+	(void)state;
+	slack_fixture_workload(&f, "a", "110", 0, "10m", "1Mi", "");
+	slack_fixture_workload(&f, "b", "10", 0, "10m", "1Mi", "");
+	slack_fixture_step(&f);
+	assert_int_equal(f.result.demand_count, 1);
+	assert_int_equal(f.result.demand[0].count, 2);
+}
+
 /* Each takes what the other needs: they are not counted into one node. */
 static void two_classes_do_not_share_what_one_uses_up(void **state)
 {
@@ -121,6 +132,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(nodes_without_a_resource_do_not_help),
 		test(a_node_holds_as_many_as_it_has_of_a_resource),
+		test(a_node_holds_as_many_pods_as_it_may),
 		test(two_classes_do_not_share_what_one_uses_up),
 		test(shared_room_has_no_other_resources),
 		test(workloads_without_a_uid_are_told_apart),

@@ -434,11 +434,11 @@ static void a_target_is_lowered_late(void **state)
 	expect_counts("shop/ReplicaSet/web", 1, 4, 4);
 	assert_int_equal(slack_fixture_class(&f, "shop/ReplicaSet/web")->lower_ns,
 			 f.now_ns + 600 * SECOND);
-	f.now_ns += 300 * SECOND;
 	slack_fixture_workload(&f, "web", "2", 0, "100m", "1Mi", "");
 	slack_fixture_step(&f);
-	f.now_ns += 200 * SECOND;
 	slack_fixture_workload(&f, "web", "1", 0, "100m", "1Mi", "");
+	slack_fixture_step(&f);
+	f.now_ns += 500 * SECOND;
 	slack_fixture_step(&f);
 	expect_counts("shop/ReplicaSet/web", 1, 4, 4);
 	/* As much as was wanted in between is kept, and has a time of its own. */
@@ -552,6 +552,7 @@ static void records_that_cannot_be_do_no_harm(void **state)
 		{"unit", "nowhere", 2, 0, 0, {0, 0}, 0},
 		{"", "", 1, INT64_MAX, 1, {0, 0}, 0},
 	};
+	int pushed = 0;
 
 	(void)state;
 	f.options.placeholders_max = 50;
@@ -559,6 +560,10 @@ static void records_that_cannot_be_do_no_harm(void **state)
 	slack_fixture_workload(&f, "web", "1", 0, "500m", "1Gi", "");
 	slack_fixture_step(&f);
 	assert_in_range(slack_fixture_class(&f, "shop/ReplicaSet/web")->wanted, 1, 50);
+	/* Of as many as there may be, n1 has room for eight. */
+	for (size_t i = 0; i < f.result.move_count; i++)
+		pushed += f.result.moves[i].cause == SLACK_PUSHED_OUT;
+	assert_int_equal(pushed, 50 - 8);
 	f.now_ns += 600 * SECOND;
 	slack_fixture_step(&f);
 	expect_counts("shop/ReplicaSet/web", 1, 1, 1);

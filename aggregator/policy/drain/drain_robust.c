@@ -229,13 +229,14 @@ size_t drain_find_fragile(struct drain_run *r, struct error *error)
 {
 	int32_t lowest = find_lowest_priority(r);
 	const char *owners[OWNERS_MAX];
-	size_t victim = SIZE_MAX, count = 0;
+	size_t victim = SIZE_MAX, count;
 	uint32_t orders = r->config->robust_orders;
 
 	for (uint32_t i = 0; i < orders && victim == SIZE_MAX; i++)
 		victim = find_victim(r, i, NULL, lowest, error);
-	if (orders && victim == SIZE_MAX)
-		count = find_owners(r, owners);
+	if (victim != SIZE_MAX)
+		return victim;
+	count = find_owners(r, owners);
 	for (size_t i = 0; i < count && victim == SIZE_MAX; i++)
 		victim = find_victim(r, orders + (uint32_t)i, owners[i], lowest, error);
 	return victim;

@@ -68,19 +68,13 @@ static void write_json(struct reading *r, const cJSON *json)
 }
 
 /* A label that every match has. */
-static void note_index(struct reading *r, const char *key, const char *value)
-{
-	if (!r->index)
-		r->index = mem_printf("%s=%s", key, value);
-}
-
 static void index_selector(struct reading *r, const cJSON *json)
 {
 	const cJSON *labels = object_json_find(json, "matchLabels");
 
-	for (const cJSON *m = labels ? labels->child : NULL; m; m = m->next)
+	for (const cJSON *m = labels ? labels->child : NULL; m && !r->index; m = m->next)
 		if (cJSON_IsString(m))
-			note_index(r, m->string, m->valuestring);
+			r->index = mem_printf("%s=%s", m->string, m->valuestring);
 }
 
 static void read_selector(struct reading *r, const cJSON *json)
@@ -119,8 +113,6 @@ static void read_label_keys(struct reading *r, const cJSON *json, const char *me
 		selector_add(r->pods.selector, op, key->valuestring, strlen(key->valuestring));
 		selector_add_value(r->pods.selector, value, strlen(value));
 		buf_printf(&r->text, "%d%s=%s ", (int)op, key->valuestring, value);
-		if (op == SELECTOR_IN)
-			note_index(r, key->valuestring, value);
 	}
 }
 
@@ -285,12 +277,12 @@ static void add_anti(struct reading *r)
 	add_carrier(r, g, key);
 }
 
+/* No other group has no text. */
 static void fear_any(struct reading *r)
 {
 	place_pod_selector_fini(&r->pods);
 	r->pods.any = true;
 	buf_clear(&r->text);
-	buf_add_str(&r->text, "any");
 	free(r->index);
 	r->index = NULL;
 }

@@ -53,7 +53,7 @@ static void hold(const struct pod_stats *use, struct place_use *out)
 
 	out->held_cpu = whole((double)held.cpu_milli * MILLI_PARTS);
 	out->held_mem = whole((double)held.mem_bytes);
-	if (out->held_cpu >= out->cpu && out->held_cpu > 0)
+	if (out->held_cpu >= out->cpu)
 		out->variance = 0;
 	out->cpu = int_max(out->cpu, out->held_cpu);
 	out->mem = int_max(out->mem, out->held_mem);
@@ -255,8 +255,8 @@ void place_use_age(struct place *p, place_node n)
 	int window;
 	const struct window_set *set = window_longest(stats->usage.windows, &window);
 
-	p->nodes[n].silent = fresh == EXPIRED || fresh == NEVER || !set || !set->cpu_milli.known ||
-			     !memory_of(set)->known;
+	p->nodes[n].silent =
+		fresh == EXPIRED || !set || !set->cpu_milli.known || !memory_of(set)->known;
 }
 
 static void read_rest(const struct view_node *v, struct place_rest *out)

@@ -365,7 +365,7 @@ static void several_init(struct several *s, struct preempt_run *r, struct preemp
 	place_mark m = place_fork(r->place);
 
 	*s = (struct several){.run = r, .filter_nodes = FILTER_NODES, .scans = SCANS, .best = best};
-	s->all = mem_zalloc((size_t)r->candidate_count + 1, sizeof(*s->all));
+	s->all = mem_zalloc(r->candidate_count, sizeof(*s->all));
 	for (uint32_t i = 0; i < r->candidate_count; i++)
 		s->all[i] = i;
 	a.of = s->all;

@@ -121,11 +121,11 @@ void slack_order_classes(struct slack_run *r)
 	struct ordered *list = mem_zalloc(r->class_count + 1, sizeof(*list));
 	struct topologies known = {0};
 
-	for (uint32_t c = 0; c < r->class_count; c++)
-		list[c] = (struct ordered){r, c,
-					   slack_is_out_of_time(r)
-						   ? 0
-						   : count_choices(r, &known, r->classes[c])};
+	for (uint32_t c = 0; c < r->class_count; c++) {
+		list[c] = (struct ordered){.run = r, .class = c};
+		if (!slack_is_out_of_time(r))
+			list[c].choices = count_choices(r, &known, r->classes[c]);
+	}
 	free(known.of);
 	qsort(list, r->class_count, sizeof(*list), compare_ordered);
 	for (uint32_t i = 0; i < r->class_count; i++) {
