@@ -36,6 +36,7 @@
 struct target {
 	char *text; /* owned: "KEY\0CONTAINER\0" */
 	struct advice_now now;
+	bool sidecar;
 	const struct labels *labels; /* of the newest pod; NULL: of a unit */
 	int64_t created_ns; /* of that pod */
 	UT_hash_handle hh;
@@ -85,6 +86,7 @@ static void add_container(struct targets *t, const struct kin *k, const char *ke
 	to->now.declared = true;
 	to->now.requests = spec->requests;
 	to->now.limits = spec->limits;
+	to->sidecar = spec->sidecar;
 	to->labels = &k->template->labels;
 	to->created_ns = pod->created_ns;
 }
@@ -249,11 +251,15 @@ static void write_demand(struct jsonw *w, const struct advice *a)
 	jsonw_object_close(w);
 }
 
-static void write_item(struct jsonw *w, const struct demand_record *r, const struct advice_now *now,
+static void write_item(struct jsonw *w, const struct demand_record *r, const struct target *to,
 		       const struct advice *a, const char *why)
 {
+	const struct advice_now *now = &to->now;
+
 	jsonw_object_open(w);
 	write_names(w, r);
+	if (to->sidecar)
+		jsonw_key_bool(w, "sidecar", true);
 	jsonw_key_uint(w, "pods", now->pods);
 	jsonw_key_string(w, "verdict", advice_verdicts[a->verdict]);
 	jsonw_key_fixed(w, "urgency", a->urgency, 4);
@@ -344,24 +350,24 @@ static bool is_after(const struct list_query *q, const struct demand_record *r)
 /* *last becomes the last of the page; true: more follow. */
 static bool write_items(struct answer *an, struct jsonw *w, const struct demand_record **last)
 {
-	static const struct advice_now nothing;
+	static const struct target nothing;
 	const struct demand_table *t = an->view->demand;
 	size_t written = 0;
 	bool more = false;
 
 	for (size_t i = 0; t && i < t->count; i++) {
 		const struct demand_record *r = t->of[i];
-		const struct target *to = find_target(&an->targets, r);
-		const struct advice_now *now = to ? &to->now : &nothing;
+		const struct target *found = find_target(&an->targets, r);
+		const struct target *to = found ? found : &nothing;
 		struct buf why = BUF_INIT;
 		struct advice a;
 
-		if (!is_wanted(an, r, to))
+		if (!is_wanted(an, r, found))
 			continue;
-		advice_make(r, now, &an->options, an->now_ns, &a, an->explain ? &why : NULL);
-		add_total(an, now, &a);
+		advice_make(r, &to->now, &an->options, an->now_ns, &a, an->explain ? &why : NULL);
+		add_total(an, &to->now, &a);
 		if (is_after(an->query, r) && written < an->query->limit) {
-			write_item(w, r, now, &a, an->explain ? why.data : NULL);
+			write_item(w, r, to, &a, an->explain ? why.data : NULL);
 			written++;
 			*last = r;
 		} else if (is_after(an->query, r)) {

@@ -318,13 +318,15 @@ static void write_patch(struct jsonw *w, const cJSON *item)
 }
 
 static void print_patch(const struct kind_row *kind, const char *namespace, const char *name,
-			const char *containers, struct buf *out)
+			const char *containers, const char *sidecars, struct buf *out)
 {
 	buf_printf(out,
 		   "kubectl patch %s %s --namespace %s --type strategic --patch "
-		   "'{\"spec\":%s{\"template\":{\"spec\":{\"containers\":%s}}}%s}'\n",
+		   "'{\"spec\":%s{\"template\":{\"spec\":{%s%s%s%s%s}}}%s}'\n",
 		   kind->kind, name, namespace, kind->whole ? "{\"jobTemplate\":{\"spec\":" : "",
-		   containers, kind->whole ? "}}" : "");
+		   containers ? "\"containers\":" : "", containers ? containers : "",
+		   containers && sidecars ? "," : "", sidecars ? "\"initContainers\":" : "",
+		   sidecars ? sidecars : "", kind->whole ? "}}" : "");
 }
 
 static void write_bounds(struct jsonw *w, const cJSON *item)
@@ -335,7 +337,7 @@ static void write_bounds(struct jsonw *w, const cJSON *item)
 }
 
 static void print_autoscaler(const struct kind_row *kind, const char *namespace, const char *name,
-			     const char *containers, struct buf *out)
+			     const char *containers, const char *unused, struct buf *out)
 {
 	char *text = mem_printf(
 		"{\"apiVersion\":\"autoscaling.k8s.io/v1\",\"kind\":\"VerticalPodAutoscaler\","
@@ -346,38 +348,48 @@ static void print_autoscaler(const struct kind_row *kind, const char *namespace,
 		name, namespace, kind->version, kind->kind, name, containers);
 	cJSON *object = cJSON_Parse(text);
 
+	(void)unused;
 	json_yaml_write(object, true, out);
 	cJSON_Delete(object);
 	free(text);
 }
 
-/* For each workload that is told: write adds the members of a container, print the whole. */
+typedef void print_workload(const struct kind_row *kind, const char *namespace, const char *name,
+			    const char *containers, const char *sidecars, struct buf *out);
+
+/*
+ * For each workload that is told: write adds the members of a container, print the whole, with
+ * lists of containers (NULL: none); apart: sidecars have a list of their own.
+ */
 static void show_workloads(struct advise *a, void (*write)(struct jsonw *w, const cJSON *item),
-			   void (*print)(const struct kind_row *kind, const char *namespace,
-					 const char *name, const char *containers, struct buf *out))
+			   print_workload *print, bool apart)
 {
 	const cJSON *item = document_first(a->items, ""), *first;
 
 	while ((first = item) != NULL) {
-		struct buf containers = BUF_INIT;
-		bool told = false;
-		struct jsonw w;
+		struct buf lists[2] = {BUF_INIT, BUF_INIT};
 
-		jsonw_init(&w, &containers);
-		jsonw_array_open(&w);
 		for (; is_same_workload(first, item); item = item->next) {
+			struct buf *list = &lists[apart && document_is_true(item, "sidecar")];
+			struct jsonw w;
+
 			if (!is_told(item))
 				continue;
+			jsonw_init(&w, list);
+			buf_add_char(list, list->len ? ',' : '[');
 			jsonw_object_open(&w);
 			write(&w, item);
 			jsonw_object_close(&w);
-			told = true;
 		}
-		jsonw_array_close(&w);
-		if (told)
+		for (int i = 0; i < 2; i++)
+			if (lists[i].len)
+				buf_add_str(&lists[i], "]");
+		if (lists[0].len || lists[1].len)
 			print(kind_of(first), document_text(first, "namespace"),
-			      document_text(first, "workload.name"), containers.data, &a->cli->out);
-		buf_fini(&containers);
+			      document_text(first, "workload.name"), lists[0].data, lists[1].data,
+			      &a->cli->out);
+		buf_fini(&lists[0]);
+		buf_fini(&lists[1]);
 	}
 }
 
@@ -470,9 +482,9 @@ static int show(struct advise *a, const struct list *l)
 	if (cli->options->output == OUTPUT_JSON)
 		list_print_json(l, &cli->out);
 	else if (cli->options->output == OUTPUT_PATCH)
-		show_workloads(a, write_patch, print_patch);
+		show_workloads(a, write_patch, print_patch, true);
 	else if (cli->options->output == OUTPUT_VPA)
-		show_workloads(a, write_bounds, print_autoscaler);
+		show_workloads(a, write_bounds, print_autoscaler, false);
 	else if (cli->options->output == OUTPUT_SCENARIO)
 		show_scenario(a);
 	else if (a->items->child)

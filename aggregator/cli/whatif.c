@@ -276,11 +276,28 @@ static int resize_container(struct whatif *w, cJSON *container, const char *amou
 	return rc ? rc : check_limits(w, "", container);
 }
 
-/* The container that the text names behind the workload, or the only one. */
+/* Amounts that the kubelet granted count as requests. */
+static void forget_granted(cJSON *pod, const char *statuses, const char *container)
+{
+	cJSON *status;
+
+	cJSON_ArrayForEach (status, whatif_list_in(whatif_object_in(pod, "status"), statuses)) {
+		if (!document_is(status, "name", container))
+			continue;
+		cJSON_DeleteItemFromObjectCaseSensitive(status, "resources");
+		cJSON_DeleteItemFromObjectCaseSensitive(status, "allocatedResources");
+	}
+}
+
+/* The container that the text names behind the workload, or the only one; also a sidecar. */
 static int resize_pod(struct whatif *w, cJSON *pod, const char *container, const char *amounts)
 {
-	cJSON *first = document_first(pod, "spec.containers"), *at = first, *granted, *status;
+	cJSON *first = document_first(pod, "spec.containers"), *at = first;
 
+	while (at && container && !document_is(at, "name", container))
+		at = at->next;
+	if (!at)
+		at = document_first(pod, "spec.initContainers");
 	while (at && container && !document_is(at, "name", container))
 		at = at->next;
 	if (!at)
@@ -293,14 +310,8 @@ static int resize_pod(struct whatif *w, cJSON *pod, const char *container, const
 				     "NAMESPACE/WORKLOAD=%s/cpu:200m",
 				     document_text_or(pod, "metadata.name", "the pod"),
 				     document_text_or(first, "name", "CONTAINER"));
-	/* Amounts that the kubelet granted count as requests. */
-	granted = whatif_list_in(whatif_object_in(pod, "status"), "containerStatuses");
-	cJSON_ArrayForEach (status, granted) {
-		if (!document_is(status, "name", document_text(at, "name")))
-			continue;
-		cJSON_DeleteItemFromObjectCaseSensitive(status, "resources");
-		cJSON_DeleteItemFromObjectCaseSensitive(status, "allocatedResources");
-	}
+	forget_granted(pod, "containerStatuses", document_text(at, "name"));
+	forget_granted(pod, "initContainerStatuses", document_text(at, "name"));
 	return resize_container(w, at, amounts);
 }
 

@@ -10,6 +10,7 @@
  */
 #include "aggregator/state/demand.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -291,13 +292,14 @@ static size_t name_container(const struct view *v, const char *node, const struc
 	return len + strlen(container) + 1;
 }
 
+static_assert(ENTITY_NAME_MAX + 16 <= WORKLOAD_KEY_MAX,
+	      "a unit's key has its kind and its whole name");
+
 static size_t name_unit(const struct usage_ref *r, char text[TEXT_MAX])
 {
 	int len =
 		snprintf(text, WORKLOAD_KEY_MAX + 1, "/%s/%s", entity_kind_name[r->kind], r->name);
 
-	if (len > WORKLOAD_KEY_MAX)
-		return 0;
 	text[len + 1] = '\0';
 	return (size_t)len + 2;
 }

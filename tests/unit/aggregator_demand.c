@@ -173,6 +173,12 @@ static void what_is_not_told_does_not_count(void **state)
 	t = table(s, 70);
 	assert_int_equal(t->of[0]->cpu.count, 0);
 	demand_table_drop(t);
+	i = of_unit(s, 75, 100, 10);
+	i->entries[0].usage.seconds = 0;
+	tell(s, i);
+	t = table(s, 130);
+	assert_int_equal(t->of[0]->cpu.count, 0);
+	demand_table_drop(t);
 }
 
 /* A young table is made anew soon, an old one once a minute. */
@@ -194,12 +200,122 @@ static void tables_age(void **state)
 	}
 }
 
-static void write(const struct demand_table *t, struct buf *out)
+static void write_shard(const struct demand_table *t, int shard, struct buf *out)
 {
 	struct jsonw w;
 
 	jsonw_init(&w, out);
-	demand_write(t, -1, &w);
+	demand_write(t, shard, &w);
+}
+
+static void write(const struct demand_table *t, struct buf *out)
+{
+	write_shard(t, -1, out);
+}
+
+static struct demand_day *day_of(const struct demand_table *t, int days)
+{
+	struct demand_record *r = t->of[0];
+
+	return &r->days[((T0 + 5 * SEC) / (DAY_S * SEC) + days) % DEMAND_DAYS];
+}
+
+/* After 500 half-lives the sums have a new epoch; of days the newest four remain. */
+static void old_demand_fades(void **state)
+{
+	struct scene *s = *state;
+	const int later = 501 * DAY_S + 5;
+	struct interval *i;
+	struct demand_table *t;
+
+	tell(s, of_unit(s, 5, 100, 10));
+	tell(s, of_unit(s, later, 1000, 30));
+	t = table(s, later);
+	assert_int_equal(t->of[0]->epoch_ns, T0 + later * SEC);
+	assert_close(weight_of(&t->of[0]->cpu, 1000), 5);
+	assert_true(weight_of(&t->of[0]->cpu, 100) < 1e-9);
+	demand_table_drop(t);
+	/* A node whose clock is four days behind: its peak and its start have no place any more. */
+	for (int starting = 0; starting < 2; starting++) {
+		i = of_unit(s, later - 4 * DAY_S + 5 * starting, 1000, 90);
+		i->sequence = (uint64_t)starting + 1;
+		i->entries[0].starting = starting;
+		assert_int_equal(story_tell(s->usage, "m", 'm', i, later - 4 * DAY_S + 10).verdict,
+				 USAGE_APPLIED);
+	}
+	t = table(s, later + 60);
+	assert_int_equal(day_of(t, 501)->peak_bytes, 30 << 20);
+	assert_true(day_of(t, 501)->start_milli == 0);
+	assert_int_equal(t->of[0]->seen_ns, T0 + later * SEC);
+	demand_table_drop(t);
+}
+
+static void the_peak_is_the_working_set_or_memory(void **state)
+{
+	static const struct {
+		uint32_t without;
+		int mib;
+	} rows[] = {{0, 10}, {USAGE_WORKING_SET, 1024}, {USAGE_WORKING_SET | USAGE_MEMORY, 1024}};
+	struct scene *s = *state;
+	struct demand_table *t;
+
+	for (int n = 0; n < 3; n++) {
+		struct interval *i = of_unit(s, n * 60 + 5, 100, 10);
+
+		i->entries[0].usage.have &= ~rows[n].without;
+		i->entries[0].usage.mem_bytes.max = 1024 * 0x1p20F;
+		tell(s, i);
+		t = table(s, n * 60 + 5);
+		assert_int_equal(day_of(t, 0)->peak_bytes, rows[n].mib << 20);
+		demand_table_drop(t);
+	}
+}
+
+/* In a rising and a falling order, also in a table that others hold. */
+static void all_levels_have_a_weight(void **state)
+{
+	struct scene *s = *state;
+	struct demand_table *before = NULL, *t;
+
+	for (int n = 0; n < 24; n++) {
+		double milli = 10 * pow(1.2, n % 2 ? n : 50 - n);
+		struct interval *i = of_unit(s, n * 60 + 5, milli, 10);
+
+		i->entries[0].starting = n == 0;
+		i->node.cpu_capacity_milli = 1000000;
+		tell(s, i);
+		t = table(s, n * 60 + 5);
+		assert_int_equal(t->of[0]->cpu.count, n);
+		if (n)
+			assert_true(weight_of(&t->of[0]->cpu, milli) > 0);
+		demand_table_drop(before);
+		before = t;
+	}
+	demand_table_drop(before);
+}
+
+/* Each record is in one of them; without any they are empty. */
+static void shards_have_all(void **state)
+{
+	struct scene *s = *state;
+	struct demand_table *t = NULL;
+	struct buf all = BUF_INIT;
+	size_t empty = 0, count = 0;
+
+	tell(s, of_unit(s, 5, 100, 10));
+	for (int shard = 0; shard < DEMAND_SHARDS; shard++) {
+		write_shard(NULL, shard, &all);
+		t = table(s, 5);
+		write_shard(t, shard, &all);
+		demand_table_drop(t);
+	}
+	for (const char *at = all.data; (at = strstr(at, "[]")); at++)
+		empty++;
+	for (const char *at = all.data; (at = strstr(at, "a.service")); at++)
+		count++;
+	assert_int_equal(empty, 2 * DEMAND_SHARDS - 1);
+	assert_int_equal(count, 1);
+	buf_fini(&all);
 }
 
 static void it_survives_a_restart(void **state)
@@ -216,7 +332,8 @@ static void it_survives_a_restart(void **state)
 	t = table(s, DAY_S + 5);
 	write(t, &text);
 	demand_table_drop(t);
-	assert_int_equal(demand_read_text(again, text.data, text.len, &error), 0);
+	for (int twice = 0; twice < 2; twice++)
+		assert_int_equal(demand_read_text(again, text.data, text.len, &error), 0);
 	t = demand_table(again, T0 + (DAY_S + 5) * SEC);
 	write(t, &back);
 	assert_string_equal(text.data, back.data);
@@ -230,14 +347,23 @@ static void it_survives_a_restart(void **state)
 	assert_close(weight_of(&t->of[0]->cpu, 1000), 10);
 	demand_table_drop(t);
 	usage_free(usage);
+	/* Nobody adds to it: it is forgotten after 14 days. */
+	t = demand_table(again, T0 + (15 * DAY_S + 10) * SEC);
+	assert_int_equal(t->count, 1);
+	demand_table_drop(t);
+	assert_null(demand_table(again, T0 + (15 * DAY_S + 71) * SEC));
 	demand_free(again);
+	demand_free(NULL);
 	buf_fini(&text);
 	buf_fini(&back);
 }
 
 static void what_cannot_be_is_refused(void **state)
 {
-#define HEAD "[{\"key\":\"a/Deployment/b\",\"container\":\"c\",\"seen\":1,\"measuredSeconds\":1,"
+#define OF(key, container, seen, seconds)                                                          \
+	"[{\"key\":" key ",\"container\":" container ",\"seen\":" seen                             \
+	",\"measuredSeconds\":" seconds ","
+#define HEAD OF("\"a/Deployment/b\"", "\"c\"", "1", "1")
 #define REST "\"samples\":1,\"periods\":0,\"throttledPeriods\":0"
 	static const struct {
 		const char *text;
@@ -255,6 +381,18 @@ static void what_cannot_be_is_refused(void **state)
 		{HEAD REST ",\"cpu\":[1,-2]}]", false},
 		{HEAD REST ",\"days\":[20000,1,2]}]", false},
 		{HEAD "\"samples\":1}]", false},
+		{HEAD "\"samples\":1,\"periods\":1}]", false},
+		{HEAD "\"samples\":-1}]", false},
+		{HEAD REST ",\"cpu\":[1,0,2,1],\"days\":[20000,1,0,5,19996,1,0,5]}]", true},
+		{OF("1", "\"c\"", "1", "1") REST "}]", false},
+		{OF("\"\"", "\"c\"", "1", "1") REST "}]", false},
+		{OF("\"\xff\"", "\"c\"", "1", "1") REST "}]", false},
+		{OF("\"a\"", "1", "1", "1") REST "}]", false},
+		{OF("\"a\"", "\"" ID ID ID ID "\"", "1", "1") REST "}]", false},
+		{OF("\"a\"", "\"c\"", "null", "1") REST "}]", false},
+		{OF("\"a\"", "\"c\"", "9000000001", "1") REST "}]", false},
+		{OF("\"a\"", "\"c\"", "1", "\"1\"") REST "}]", false},
+		{OF("\"a\"", "\"c\"", "1", "9000000001") REST "}]", false},
 	};
 	struct scene *s = *state;
 	struct error error;
@@ -294,7 +432,7 @@ static void containers_are_those_of_workloads(void **state)
 	view_drop(join_view(join, NULL, 0, model_cluster(model), T0));
 	story_name(&i->entries[0], ENTITY_POD, "kubepods/pod");
 	memcpy(i->entries[0].entity->pod_uid, UID, POD_UID_LEN);
-	for (int c = 1; c < 3; c++) {
+	for (int c = 1; c < 3; c++) { /* the other one is sought again and again */
 		struct entity *e =
 			story_name(&i->entries[c], ENTITY_CONTAINER, c == 1 ? "app" : "sandbox");
 
@@ -305,7 +443,17 @@ static void containers_are_those_of_workloads(void **state)
 		put_demand(i, &i->entries[c], 100, 50);
 	}
 	tell(s, i);
-	t = table(s, 5);
+	for (int n = 2; n < 100; n++) {
+		i = story_interval((uint64_t)n, n * 5 - 5, n * 5, 3);
+		i->full = false;
+		for (int c = 0; c < 3; c++) {
+			i->entries[c].entity = NULL;
+			if (c)
+				put_demand(i, &i->entries[c], 100, 50);
+		}
+		tell(s, i);
+	}
+	t = table(s, 500);
 	assert_int_equal(t->count, 1);
 	assert_string_equal(t->of[0]->key, "shop/Deployment/web");
 	assert_string_equal(t->of[0]->container, "app");
@@ -325,6 +473,10 @@ int main(void)
 		TEST(what_is_not_told_does_not_count),
 		TEST(tables_age),
 		TEST(it_survives_a_restart),
+		TEST(old_demand_fades),
+		TEST(the_peak_is_the_working_set_or_memory),
+		TEST(all_levels_have_a_weight),
+		TEST(shards_have_all),
 		TEST(what_cannot_be_is_refused),
 		TEST(containers_are_those_of_workloads),
 	};

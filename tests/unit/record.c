@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,14 +20,24 @@
 #include "aggregator/cli/replay.h"
 #include "aggregator/state/record.h"
 #include "shared/clock.h"
+#include "shared/body.h"
 #include "shared/mem.h"
 #include "tests/interval.h"
 #include "tests/model_fixture.h"
 
 #define END_NS (1700000005 * NS_PER_SEC) /* of intervals */
+static void refused(struct record_interval *i, const struct buf *entry)
+{
+	struct error error;
+
+	assert_int_equal(record_interval_read(i, entry->data + RECORD_HEAD,
+					      entry->len - RECORD_HEAD, &error),
+			 -EBADMSG);
+}
 
 static void test_intervals(void **unused)
 {
+	char name[NODE_NAME_MAX + 2] = "";
 	struct interval *made = interval_make(3, 4, 2);
 	struct record_interval i = {.now_ns = 77,
 				    .run = {1, 2},
@@ -57,9 +68,26 @@ static void test_intervals(void **unused)
 		assert_int_equal(record_interval_read(&read, out.data + RECORD_HEAD, len, &error),
 				 -EBADMSG);
 	buf_add(&out, "\0", 2);
-	assert_int_equal(record_interval_read(&read, out.data + RECORD_HEAD, out.len - RECORD_HEAD,
-					      &error),
-			 -EBADMSG);
+	refused(&read, &out);
+	/* Too many parts, each empty; then a damaged part, no sequence, a verdict that is none. */
+	for (int n = 0; n < 4 * BODY_PARTS_MAX; n++)
+		buf_add_char(&out, '\0');
+	refused(&read, &out);
+	for (int n = 0; n < 8; n++)
+		again.data[RECORD_HEAD + 49 + n] = '\0';
+	refused(&read, &again);
+	again.data[RECORD_HEAD + 49] = 3;
+	again.data[RECORD_HEAD] = USAGE_REFUSED + 1;
+	refused(&read, &again);
+	again.data[RECORD_HEAD] = USAGE_APPLIED;
+	memset(again.data + again.len - 4, 0xff, 4);
+	refused(&read, &again);
+	/* A name that is too long. */
+	memset(name, 'n', sizeof(name) - 1);
+	i.node = name;
+	buf_clear(&out);
+	record_interval(&out, &i);
+	refused(&read, &out);
 	interval_free(made);
 	interval_free(read.interval);
 	buf_fini(&out);
@@ -121,6 +149,9 @@ static void test_changes(void **unused)
 	model_put(live, pod("moved", "a", "1"));
 	model_put(live, pod("gone", "a", "1"));
 	model_put(live, pod("changed", "b", "1"));
+	model_put(live, pod("same", "b", "1"));
+	model_put(live, model_fixture_node("z", 4, 8));
+	model_put(live, pod("last", "z", "1"));
 	model_put(live, model_fixture_workload(OBJECT_REPLICA_SET, "default", "web-1", "Deployment",
 					       "web"));
 	before = model_cluster(live);
@@ -135,12 +166,14 @@ static void test_changes(void **unused)
 	model_put(live, pod("changed", "b", "2"));
 	model_put(live, pod("new", "c", "1"));
 	assert_int_equal(model_remove(live, OBJECT_REPLICA_SET, "default", "web-1"), 0);
+	assert_int_equal(model_remove(live, OBJECT_NODE, "", "z"), 0);
+	assert_int_equal(model_remove(live, OBJECT_POD, "default", "last"), 0);
 	after = model_cluster(live);
 	buf_clear(&out);
 	record_changes(&out, before, after);
 	apply(told, &out, &removals);
 	/* bound and moved are removed where they were, and put. */
-	assert_int_equal(removals, 4);
+	assert_int_equal(removals, 6);
 	same(live, told);
 
 	buf_clear(&out);
@@ -162,6 +195,7 @@ static void test_changes_that_cannot_be(void **unused)
 		const char *says;
 	} rows[] = {
 		{RECORD_OBJECT, "{", 1, "of no known kind"},
+		{RECORD_OBJECT, "{\"apiVersion\":\"v1\"}", 19, "of no known kind"},
 		{RECORD_OBJECT, "{\"apiVersion\":\"v1\",\"kind\":\"Secret\"}", 36,
 		 "of no known kind"},
 		{RECORD_OBJECT, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\"}", 33, "metadata"},
@@ -336,6 +370,43 @@ static void test_damage_is_a_gap(void **unused)
 	}
 }
 
+/* Only files whose names are those of segments, oldest first. */
+static void test_segments(void **unused)
+{
+	static const char *const names[] = {
+		RECORD_PREFIX "1700000000000000002" RECORD_SUFFIX,
+		RECORD_PREFIX "1700000000000000001" RECORD_SUFFIX,
+		RECORD_PREFIX "170000000000000000" RECORD_SUFFIX,
+		RECORD_PREFIX "1700000000000000001.old" RECORD_SUFFIX,
+	};
+	char dir[] = "/tmp/evenkeel-record-XXXXXX";
+	struct record_segments found;
+	struct error error;
+	char *path[4];
+
+	(void)unused;
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(record_segments_find(&found, dir, &error), 0);
+	assert_int_equal(found.count, 0);
+	record_segments_fini(&found);
+	for (int i = 0; i < 4; i++) {
+		path[i] = mem_printf("%s/%s", dir, names[i]);
+		close(creat(path[i], 0600));
+	}
+	assert_int_equal(record_segments_find(&found, dir, &error), 0);
+	assert_int_equal(found.count, 2);
+	assert_string_equal(found.paths[0], path[1]);
+	assert_int_equal(found.start_ns[0], 1700000000000000001);
+	assert_int_equal(found.start_ns[1], 1700000000000000002);
+	record_segments_fini(&found);
+	for (int i = 0; i < 4; i++) {
+		remove(path[i]);
+		free(path[i]);
+	}
+	remove(dir);
+	assert_int_equal(record_segments_find(&found, dir, &error), -EIO);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -344,6 +415,7 @@ int main(void)
 		cmocka_unit_test(test_changes_that_cannot_be),
 		cmocka_unit_test(test_a_view_has_what_was_built),
 		cmocka_unit_test(test_damage_is_a_gap),
+		cmocka_unit_test(test_segments),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
