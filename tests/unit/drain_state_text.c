@@ -36,10 +36,13 @@ static void refuse(const char *text, const char *want)
 	free(json);
 }
 
-#define AT	"2026-01-31T12:00:00Z"
-#define HEAD	"{'kind':'DrainState','time':'" AT "',"
-#define ITEM(x) HEAD x "]}"
-#define LONG	"must be a string of at most 4096 bytes"
+#define AT	  "2026-01-31T12:00:00Z"
+#define HEAD	  "{'kind':'DrainState','time':'" AT "',"
+#define ITEM(x)	  HEAD x "]}"
+#define FAILED(x) ITEM("'unremovable':[{'node':'a','until':'" AT "'," x "}")
+#define NUMBERS	  "unremovable[0]: numbers: must be numbers of names that are known"
+#define REFUSED	  "unremovable[0]: refused: must be numbers of nodes by filter"
+#define LONG	  "must be a string of at most 4096 bytes"
 
 static void a_state_that_makes_no_sense_is_refused(void **unused)
 {
@@ -65,6 +68,16 @@ static void a_state_that_makes_no_sense_is_refused(void **unused)
 		 "unremovable[0]: reason: is not a name that is known here"},
 		{ITEM("'unremovable':[{'node':'a','until':'" AT "','why':7}"),
 		 "unremovable[0]: why: must be a string"},
+		{FAILED("'numbers':{'odd':1}"), NUMBERS},
+		{FAILED("'numbers':{'used':'1'}"), NUMBERS},
+		{FAILED("'numbers':[1]"), NUMBERS},
+		{FAILED("'numbers':{'used':1,'used':1,'used':1,'used':1,'used':1,'used':1}"),
+		 NUMBERS},
+		{FAILED("'refused':{'odd':1}"), REFUSED},
+		{FAILED("'refused':{'NodeResourcesFit':'1'}"), REFUSED},
+		{FAILED("'refused':{'NodeResourcesFit':-1}"), REFUSED},
+		{FAILED("'refused':{'NodeResourcesFit':1e9}"), REFUSED},
+		{FAILED("'refused':[1]"), REFUSED},
 		{ITEM("'evictions':[{'pod':7}"), "evictions[0]: time: " LONG},
 		{ITEM("'evictions':[{'time':'" AT "','pod':7}"),
 		 "evictions[0]: pod: must be an object"},

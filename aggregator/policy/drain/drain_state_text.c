@@ -247,9 +247,10 @@ static void read_numbers(struct reading *in, const cJSON *failure, struct drain_
 	const cJSON *item;
 
 	cJSON_ArrayForEach (item, cJSON_GetObjectItemCaseSensitive(failure, "numbers")) {
+		const char *name = item->string ? item->string : ""; /* "": in a list */
 		int i = 0;
 
-		while (drain_number_names[i] && strcmp(drain_number_names[i], item->string) != 0)
+		while (drain_number_names[i] && strcmp(drain_number_names[i], name) != 0)
 			i++;
 		if (!drain_number_names[i] || !cJSON_IsNumber(item) ||
 		    out->number_count == DRAIN_NUMBERS)
@@ -265,10 +266,11 @@ static void read_refused(struct reading *in, const cJSON *failure, struct drain_
 
 	out->counted = list != NULL;
 	cJSON_ArrayForEach (item, list) {
+		const char *name = item->string ? item->string : "";
 		int f = PLACE_FITS + 1;
 
 		while (f < PLACE_FILTERS &&
-		       strcmp(place_filter_name((enum place_filter)f), item->string) != 0)
+		       strcmp(place_filter_name((enum place_filter)f), name) != 0)
 			f++;
 		if (f == PLACE_FILTERS || !cJSON_IsNumber(item) || item->valuedouble < 0 ||
 		    item->valuedouble > NODES_MAX)
