@@ -31,6 +31,7 @@ static const struct given {
 	double sample_seconds, hours;
 	enum advice_policy policy;
 	double throttled_below;
+	bool undeclared;
 	int64_t cpu_request, mem_request_mib, cpu_limit, mem_limit_mib; /* 0: none */
 	/* What is proposed; CPU within 5 % and a millicore, 0: nothing */
 	double want_cpu, want_limit;
@@ -65,6 +66,19 @@ static const struct given {
 	{"samples of a second say nothing of periods", .parts = {{100, 1000}}, .sample_seconds = 1,
 	 .throttled_below = 0.01, .cpu_request = 100, .want_cpu = 100, .verdict = ADVICE_FITS},
 	{"a start alone", .start_milli = 2000, .sample_seconds = 0.1, .throttled_below = 0.01},
+	{"memory alone", .peaks_mib = {100}, .sample_seconds = 0.1, .throttled_below = 0.01,
+	 .mem_request_mib = 115, .want_mem_mib = 115, .want_mem_limit_mib = 130,
+	 .verdict = ADVICE_FITS},
+	{"killed without a limit", .parts = {{100, 1000}}, .peaks_mib = {99}, .oom_kills = 1,
+	 .sample_seconds = 0.1, .throttled_below = 0.01, .cpu_request = 100, .mem_request_mib = 500,
+	 .want_cpu = 100, .want_limit = 105, .want_mem_mib = 114, .want_mem_limit_mib = 129,
+	 .verdict = ADVICE_TOO_SMALL},
+	{"a start above the limit", .parts = {{100, 1000}}, .start_milli = 2000,
+	 .sample_seconds = 0.1, .throttled_below = 0.01, .cpu_request = 100, .want_cpu = 100,
+	 .want_limit = 105, .verdict = ADVICE_FITS},
+	{"a unit declares nothing", .parts = {{500, 1000}}, .undeclared = true,
+	 .sample_seconds = 0.1, .throttled_below = 0.01, .want_cpu = 500, .want_limit = 540,
+	 .verdict = ADVICE_UNDECLARED},
 	{"no requests at all", .parts = {{500, 1000}}, .sample_seconds = 0.1,
 	 .throttled_below = 0.01, .want_cpu = 500, .want_limit = 540, .verdict = ADVICE_TOO_SMALL},
 };
@@ -105,7 +119,7 @@ static void test_proposals(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct given *g = &cases[i];
 		const struct advice_now now = {
-			.declared = true,
+			.declared = !g->undeclared,
 			.pods = 1,
 			.requests = list_of(g->cpu_request, g->mem_request_mib),
 			.limits = list_of(g->cpu_limit, g->mem_limit_mib),

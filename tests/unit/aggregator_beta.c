@@ -48,6 +48,9 @@ static void test_distribution(void **state)
 static void test_edges(void **state)
 {
 	static const struct beta none[] = {{0, 1}, {1, 0}, {-1, 1}, {NAN, 1}, {INFINITY, INFINITY}};
+	static const double moments[][2] = {
+		{-1, 0.1}, {2, 0.1}, {0.5, -1}, {0.5, 0.25}, {NAN, 0.1}};
+	struct beta fit;
 	static const struct beta some[] = {{1e-300, 2}, {1, 1e300}, {5e-324, 5e-324}, {1e9, 1e-9}};
 
 	(void)state;
@@ -60,6 +63,8 @@ static void test_edges(void **state)
 
 			assert_true(p >= 0 && p <= 1);
 		}
+	for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++)
+		assert_false(beta_match(moments[i][0], moments[i][1], &fit));
 	assert_true(beta_distribution((struct beta){2, 2}, NAN) == 0);
 	assert_true(beta_distribution((struct beta){2, 2}, -1) == 0);
 	assert_true(beta_distribution((struct beta){2, 2}, 2) == 1);

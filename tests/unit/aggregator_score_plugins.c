@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "aggregator/policy/score/plugin.h"
 #include "aggregator/policy/score/risk.h"
 #include "aggregator/policy/score/score.h"
 #include "aggregator/policy/score/score_load.h"
@@ -335,6 +336,10 @@ static void test_allocatable(void **state)
 	score_all(ALLOC, nodes, 3);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(results[i].score, most[i]);
+	args.allocatable_weights[SCORE_CPU] = 0;
+	score_all(ALLOC, nodes, 3);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(results[i].score, 100);
 }
 
 /* A model whose power rises by the same with every percent, in effect: k1 and k2 small. */
@@ -465,6 +470,29 @@ static void test_probability(void **state)
 		if (!(fabs(got - beta_distribution(fit, threshold)) < 1e-9))
 			fail_msg("%.17g +- %.17g at %.17g: %.12f", mu, sigma, threshold, got);
 	}
+}
+
+/* More variance than any distribution has between 0 and 1: the mean decides, but for upstream. */
+static void test_impossible_variance(void **state)
+{
+	static const struct {
+		enum score_variant variant;
+		double mu, threshold, want;
+	} cases[] = {{SCORE_CORRECTED, 0.5, 0.6, 1},
+		     {SCORE_CORRECTED, 0.5, 0.4, 0},
+		     {SCORE_UPSTREAM, 0.5, 0.6, 0}};
+	struct beta fit;
+	bool fitted;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_true(commitment_probability(cases[i].variant, cases[i].mu, 0.6,
+						   cases[i].threshold, &fitted,
+						   &fit) == cases[i].want);
+		assert_false(fitted);
+	}
+	assert_int_equal(score_round(-1.5), -2);
+	assert_int_equal(score_round(2e6 + 0.5), 2000001);
 }
 
 static void test_requests_unknown(void **state)
@@ -812,6 +840,7 @@ int main(void)
 		TEST(test_reserved_share),
 		TEST(test_conditioning),
 		TEST(test_probability),
+		TEST(test_impossible_variance),
 		TEST(test_requests_unknown),
 		TEST(test_owner_mean),
 		TEST(test_strain),

@@ -181,6 +181,7 @@ static void reserve(struct reservations *l, const char *name, const char *node, 
 	struct reservation e = {.uid = name, .namespace = "default", .name = name, .node = node};
 
 	resources_set(&e.requests, RESOURCE_CPU, cpu_milli);
+	resources_set(&e.requests, RESOURCE_PODS, 1);
 	assert_int_equal(reservations_reserve(l, &e, VIEW_FIXTURE_NOW_NS), 0);
 }
 
@@ -204,6 +205,8 @@ static void room_that_is_promised_to_others_is_none(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		reserve(f.ctx.reservations, "small", "alpha", 1);
 		reservations_charge(f.ctx.reservations, "small", "alpha", VIEW_FIXTURE_NOW_NS);
+		reserve(f.ctx.reservations, "lost", "", 3000);
+		reservations_charge(f.ctx.reservations, "lost", "nowhere", VIEW_FIXTURE_NOW_NS);
 		reserve(f.ctx.reservations, "new", "", 3000);
 		assert_int_equal(fits(targets[i], ""), 1);
 		reservations_charge(f.ctx.reservations, "new", "alpha", VIEW_FIXTURE_NOW_NS);
@@ -215,6 +218,7 @@ static void room_that_is_promised_to_others_is_none(void **state)
 		reservations_bind(f.ctx.reservations, "new", "bravo", 1000);
 		assert_int_equal(fits(targets[i], ""), 1);
 		reservations_release(f.ctx.reservations, "new");
+		reservations_release(f.ctx.reservations, "lost");
 		reservations_release(f.ctx.reservations, "small");
 	}
 	reservations_free(f.ctx.reservations);

@@ -148,10 +148,13 @@ static void test_absurd_pods(void **state)
 	slack_arrivals_add(a, f.now_ns, &(struct slack_amount){1, INT64_MAX});
 	slack_arrivals_add(a, f.now_ns, &(struct slack_amount){2, 1LL << 52});
 	slack_arrivals_add(a, f.now_ns, &(struct slack_amount){-3, 0});
+	slack_arrivals_add(a, f.now_ns, &(struct slack_amount){3, -1});
+	slack_arrivals_add(a, f.now_ns, &(struct slack_amount){INT64_MAX, 1});
+	slack_arrivals_add(a, f.now_ns, &(struct slack_amount){1LL << 53, 1});
+	slack_arrivals_add(a, f.now_ns, &(struct slack_amount){4, 1LL << 53});
 	slack_arrivals_end(a, f.now_ns + 10 * MINUTE_NS);
 	for (size_t i = 0; i < a->count; i++)
-		a->of[i].count = UINT32_MAX;
-	a->of[a->count - 1].count = 1000;
+		a->of[i].count = a->of[i].shape.cpu_milli == 2 ? 1000 : UINT32_MAX;
 	{
 		char *text = memory_of(f.state);
 		struct slack_state *s = slack_state_new();
@@ -200,6 +203,7 @@ static void test_refused_classes(void **state)
 	static const struct refusal cases[] = {
 		{"", "must be an object of JSON in UTF-8"},
 		{"[]", "must be an object of JSON in UTF-8"},
+		{"{'\xff':1}", "must be an object of JSON in UTF-8"},
 		{"{'classes':{}}", "classes: must be a list"},
 		{"{'classes':[7]}", "classes[0].class: must be a name"},
 		{"{'classes':[{'class':''}]}", "classes[0].class: must be a name"},

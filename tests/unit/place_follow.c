@@ -5,10 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "shared/buf.h"
+#include "shared/mem.h"
 #include "tests/consistent.h"
 #include "tests/place_fixture.h"
 
@@ -132,12 +135,47 @@ static void resized_pods_take_what_they_have_now(void **state)
 	}
 }
 
+/* Kinds of resources, more and more of them, of which node "a" has the first twenty. */
+static void any_number_of_resources_is_counted(void **state)
+{
+	struct buf asks = BUF_INIT, has = BUF_INIT;
+
+	(void)state;
+	for (int count = 1; count <= 21; count++) {
+		char *node, *spec;
+
+		buf_printf(&asks, "%s'example.com/r%d':'1'", count > 1 ? "," : "", count);
+		if (count <= 20)
+			buf_printf(&has, ",'example.com/r%d':'1'", count);
+		node = mem_printf("{'metadata':{'name':'a'},'status':{'allocatable':{'cpu':'4',"
+				  "'memory':'8Gi','pods':'110'%s},'conditions':[{'type':'Ready',"
+				  "'status':'True'}]}}",
+				  has.data);
+		spec = mem_printf("'containers':[{'name':'c','resources':{'requests':{%s}}}]",
+				  asks.data);
+		place_fixture_put(&f, OBJECT_NODE, node);
+		place_fixture_pod(&f, "asked", "", "", spec);
+		if (count == 1)
+			place_fixture_build(&f);
+		else
+			follow();
+		assert_string_equal(place_fixture_ask(f.place, "asked", "a"),
+				    count <= 20 ? "fits" : "NodeResourcesFit");
+		free(node);
+		free(spec);
+	}
+	buf_fini(&asks);
+	buf_fini(&has);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(taints_are_compared_by_all_they_say, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(namespaces_may_become_unknown, setup, teardown),
+		cmocka_unit_test_setup_teardown(any_number_of_resources_is_counted, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(resized_pods_take_what_they_have_now, setup,
 						teardown),
 	};
