@@ -380,6 +380,8 @@ static void wrong_options_stop_the_start(void **state)
 		{"--extender-blend=x", NULL, 2, "--extender-blend: "},
 		{"--record-size=x", NULL, 2, "--record-size: "},
 		{"--record-size=1", NULL, 2, "--record-size: \"1\" is below 1Mi"},
+		{"--enrolment-key=/nowhere/x", "--standalone --join-token-file=x", 1,
+		 "--enrolment-key: /nowhere/x: cannot be written"},
 		{"--record=/nowhere/at/all", "--standalone", 1, "--record /nowhere"},
 	};
 	struct scene *s = *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entries of a record: what is read of one is what was written, and what cannot be is refused; and
- * a replay of some.
+ * Entries of a record: what is read of one is what was written, and what cannot be is refused; a
+ * replay of some; and what a recorder writes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,17 +15,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "aggregator/cli/replay.h"
+#include "aggregator/engine_recorder.h"
+#include "aggregator/state/join.h"
 #include "aggregator/state/record.h"
-#include "shared/clock.h"
 #include "shared/body.h"
+#include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/interval.h"
 #include "tests/model_fixture.h"
+#include "tests/process.h"
 
 #define END_NS (1700000005 * NS_PER_SEC) /* of intervals */
+
 static void refused(struct record_interval *i, const struct buf *entry)
 {
 	struct error error;
@@ -407,6 +413,130 @@ static void test_segments(void **unused)
 	assert_int_equal(record_segments_find(&found, dir, &error), -EIO);
 }
 
+/* --- the recorder ----------------------------------------------------------------------------- */
+
+#define T0 1700000000000000000LL
+
+struct recording {
+	char dir[32];
+	struct record_counters counters;
+	struct model *model;
+	struct join *join;
+	struct recorder *recorder;
+};
+
+static void publish(struct recording *r, int seconds)
+{
+	struct view *v = join_view(r->join, NULL, 0, model_cluster(r->model), T0);
+
+	recorder_gathered(r->recorder);
+	recorder_published(r->recorder, v, T0 + seconds * NS_PER_SEC);
+	view_drop(v);
+}
+
+/* Entries of that type in the only segment, which starts so late. */
+static int count_entries(const struct recording *r, int seconds, enum record_type type)
+{
+	struct record_segments found;
+	struct error error;
+	uint8_t head[RECORD_HEAD];
+	gzFile file;
+	int count = 0;
+
+	assert_int_equal(record_segments_find(&found, r->dir, &error), 0);
+	assert_int_equal(found.count, 1);
+	assert_int_equal(found.start_ns[0], T0 + seconds * NS_PER_SEC);
+	file = gzopen(found.paths[0], "rb");
+	while (gzread(file, head, RECORD_HEAD) == RECORD_HEAD) {
+		count += head[0] == type;
+		gzseek(file, head[1] | head[2] << 8 | head[3] << 16, SEEK_CUR);
+	}
+	gzclose(file);
+	record_segments_fini(&found);
+	return count;
+}
+
+static bool has_failed(void *ctx)
+{
+	return counter_get(&((struct recording *)ctx)->counters.alarm);
+}
+
+static bool has_recovered(void *ctx)
+{
+	return !has_failed(ctx);
+}
+
+static bool has_written(void *ctx)
+{
+	struct recording *r = ctx;
+	struct record_segments found;
+	struct error error;
+	bool written = record_segments_find(&found, r->dir, &error) == 0 && found.count == 1 &&
+		       found.start_ns[0] == T0 + 61 * NS_PER_SEC;
+
+	record_segments_fini(&found);
+	return written;
+}
+
+/* A segment a minute, of which one may stay; the folder is away for a while. */
+static void test_recorder(void **unused)
+{
+	struct recording r = {.dir = "/tmp/evenkeel-record-XXXXXX",
+			      .model = model_new(),
+			      .join = join_new()};
+	struct plan_slot *plans = plan_slot_new();
+	struct reservations *reservations = reservations_new();
+	struct interval *made = interval_make(3, 4, 2);
+	struct record_interval i = {.node = "node-a", .interval = made};
+	struct record_segments found;
+	struct recorder_config config = {r.dir, 60 * NS_PER_SEC, 1,
+					 plans, reservations,	 &r.counters};
+	struct error error;
+
+	(void)unused;
+	made->full = true;
+	assert_non_null(mkdtemp(r.dir));
+	assert_int_equal(recorder_open(&r.recorder, &config, &error), 0);
+	model_put(r.model, model_fixture_node("a", 4, 8));
+	publish(&r, 0);
+	for (int verdict = 0; verdict <= USAGE_REFUSED; verdict++) {
+		recorder_tell(r.recorder, &i);
+		recorder_told(r.recorder, (enum usage_verdict)verdict);
+	}
+	publish(&r, 61);
+	assert_true(await(has_written, &r, 20));
+	recorder_planned(r.recorder, T0 + 62 * NS_PER_SEC);
+	publish(&r, 63);
+	recorder_close(r.recorder);
+	assert_int_equal(count_entries(&r, 61, RECORD_OBJECT), 1);
+	assert_int_equal(count_entries(&r, 61, RECORD_INTERVAL), 2);
+	assert_int_equal(count_entries(&r, 61, RECORD_VIEW), 2);
+	assert_int_equal(count_entries(&r, 61, RECORD_STANDS), 1);
+
+	assert_int_equal(recorder_open(&r.recorder, &config, &error), 0);
+	assert_int_equal(record_segments_find(&found, r.dir, &error), 0);
+	remove(found.paths[0]);
+	record_segments_fini(&found);
+	remove(r.dir);
+	publish(&r, 100);
+	assert_true(await(has_failed, &r, 20));
+	assert_int_equal(counter_get(&r.counters.failures), 1);
+	assert_int_equal(mkdir(r.dir, 0700), 0);
+	/* Not before ten seconds, and not with a plan. */
+	publish(&r, 109);
+	recorder_planned(r.recorder, T0 + 110 * NS_PER_SEC);
+	publish(&r, 111);
+	assert_true(await(has_recovered, &r, 20));
+	recorder_close(r.recorder);
+	assert_int_equal(count_entries(&r, 111, RECORD_VIEW), 1);
+	interval_free(made);
+	plan_slot_free(plans);
+	reservations_free(reservations);
+	join_free(r.join);
+	model_free(r.model);
+	remove_record(r.dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -416,6 +546,7 @@ int main(void)
 		cmocka_unit_test(test_a_view_has_what_was_built),
 		cmocka_unit_test(test_damage_is_a_gap),
 		cmocka_unit_test(test_segments),
+		cmocka_unit_test(test_recorder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
