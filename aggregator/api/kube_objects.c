@@ -9,6 +9,7 @@
  */
 #include "aggregator/api/kube_objects.h"
 
+#include <assert.h>
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
@@ -155,16 +156,13 @@ static void write_cell(struct jsonw *w, const struct column *column, const cJSON
 	jsonw_string(w, cJSON_IsString(value) ? value->valuestring : text);
 }
 
-/* Copies or lists the object that begins there; what follows it. NULL: it is none. */
+/* Copies or lists the object that begins there, which has members; what follows it. */
 static const char *write_item(struct change *c, const char *at)
 {
 	const char *end;
 	cJSON *item = cJSON_ParseWithLengthOpts(at, (size_t)(c->end - at), &end, false);
 
-	if (!cJSON_IsObject(item)) {
-		cJSON_Delete(item);
-		return NULL;
-	}
+	assert(cJSON_IsObject(item) && item->child);
 	if (c->table) {
 		kube_objects_open_row(&c->w, name_of(c, item));
 		for (size_t i = 0; i < COLUMNS_MAX && c->form->columns[i].title; i++)
@@ -177,8 +175,7 @@ static const char *write_item(struct change *c, const char *at)
 	} else {
 		jsonw_object_open(&c->w);
 		write_metadata(c, item); /* the kind is inferred from the list's */
-		if (item->child)
-			buf_add_char(c->w.out, ',');
+		buf_add_char(c->w.out, ',');
 		buf_add(c->w.out, at + 1, (size_t)(end - at) - 1);
 		c->w.comma = true;
 	}
@@ -213,8 +210,7 @@ static void write_continue(struct change *c, const char *rest)
 	buf_add_char(c->w.out, '\n');
 }
 
-/* False: an item cannot be read, and what is written is of no use. */
-static bool write_list(struct change *c, const char *text, const char *items)
+static void write_list(struct change *c, const char *text, const char *items)
 {
 	const char *at = items;
 
@@ -222,35 +218,28 @@ static bool write_list(struct change *c, const char *text, const char *items)
 		open_table(c);
 	else
 		buf_add(c->w.out, text, (size_t)(items - text));
-	while (at && *at == '{') {
+	while (*at == '{') {
 		at = write_item(c, at);
-		if (at && *at == ',')
-			at++;
+		at += *at == ',';
 	}
-	if (!at)
-		return false;
 	if (c->table)
 		jsonw_array_close(&c->w);
 	else
 		buf_add(c->w.out, at, (size_t)(strrchr(at, '}') - at));
 	c->w.comma = true;
 	write_continue(c, at);
-	return true;
 }
 
-static bool write_one(struct change *c, const char *text)
+static void write_one(struct change *c, const char *text)
 {
-	bool good;
-
 	if (c->table)
 		open_table(c);
-	good = write_item(c, text) != NULL;
+	write_item(c, text);
 	if (c->table) {
 		jsonw_array_close(&c->w);
 		jsonw_object_close(&c->w);
 	}
 	buf_add_char(c->w.out, '\n');
-	return good;
 }
 
 void kube_objects_of(const struct api_request *rq, const struct access_request *path,
@@ -260,7 +249,6 @@ void kube_objects_of(const struct api_request *rq, const struct access_request *
 	struct change c = {.form = form_of(path->resource), .table = kube_objects_want_table(rq)};
 	struct buf changed = BUF_INIT;
 	const char *list;
-	bool good;
 
 	if (rs->status != 200 || !rs->body.len || rs->body.data[0] != '{' || path->subresource[0])
 		return;
@@ -268,11 +256,12 @@ void kube_objects_of(const struct api_request *rq, const struct access_request *
 	jsonw_init(&c.w, &changed);
 	list = strstr(rs->body.data, items);
 	c.name = list ? "" : path->name[0] ? path->name : path->resource;
-	good = list ? write_list(&c, rs->body.data, list + strlen(items))
-		    : write_one(&c, rs->body.data);
-	buf_fini(good ? &rs->body : &changed);
-	if (good)
-		rs->body = changed;
+	if (list)
+		write_list(&c, rs->body.data, list + strlen(items));
+	else
+		write_one(&c, rs->body.data);
+	buf_fini(&rs->body);
+	rs->body = changed;
 	if (rs->etag && c.table)
 		rs->etag ^= 1;
 }

@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #include "aggregator/api/snapshot.h"
+#include "aggregator/model/model.h"
 #include "shared/clock.h"
 #include "tests/view_fixture.h"
 
@@ -408,6 +409,10 @@ static const struct {
 	 "a.json:1: items: is no member of a Snapshot"},
 	{SNAPSHOT(TIME, EMPTY, USAGE, STATE ",\"data\":{}"),
 	 "a.json:1: data: is no member of a Snapshot"},
+	{SNAPSHOT(TIME, EMPTY, USAGE, STATE ",\"error\":{}"),
+	 "a.json:1: error: is no member of a Snapshot"},
+	{SNAPSHOT(TIME, EMPTY, USAGE, "\"state\":{\"demand\":7}"),
+	 "a.json:1: state.demand: must be a list"},
 	{SNAPSHOT(TIME, EMPTY, USAGE, STATE ",\"sources\":7"), "a.json:1: sources: must be a list"},
 	{SNAPSHOT(TIME, EMPTY, USAGE,
 		  STATE ",\"sources\":[{\"kind\":\"Pod\",\"state\":\"synced\",\"changed\":\"x\"}]"),
@@ -442,6 +447,36 @@ static void test_refuses_dumps(void **state)
 			fail_msg("is read: %s", refusals[i].text);
 		assert_string_equal(l.reason.text, refusals[i].want);
 		unload(&l);
+	}
+}
+
+/* Sources alone, as a record has them; odd counts of skipped objects are none. */
+static void test_sources(void **state)
+{
+#define POD_SOURCE(more) "[{\"kind\":\"Pod\",\"state\":\"synced\",\"changed\":" TIME more "}]"
+	static const struct {
+		const char *text;
+		int skipped; /* -1: refused */
+	} rows[] = {
+		{POD_SOURCE(",\"skipped\":7"), 7},    {POD_SOURCE(",\"skipped\":-1"), 0},
+		{POD_SOURCE(",\"skipped\":1e15"), 0}, {POD_SOURCE(",\"skipped\":\"7\""), 0},
+		{"[{\"kind\":\"X\"}]", -1},	      {"[", -1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct model *m = model_new();
+		struct error error;
+		int rc = snapshot_set_sources(m, rows[i].text, strlen(rows[i].text), &error);
+
+		assert_int_equal(rc, rows[i].skipped < 0 ? -EINVAL : 0);
+		if (!rc) {
+			struct cluster *c = model_cluster(m);
+
+			assert_int_equal(c->sources[OBJECT_POD].skipped, rows[i].skipped);
+			cluster_drop(c);
+		}
+		model_free(m);
 	}
 }
 
@@ -552,6 +587,7 @@ int main(void)
 		cmocka_unit_test(test_first_of_two_counts),
 		cmocka_unit_test(test_names_only_the_first),
 		cmocka_unit_test(test_refuses_dumps),
+		cmocka_unit_test(test_sources),
 		cmocka_unit_test(test_refuses_measurements),
 	};
 
