@@ -184,7 +184,7 @@ static struct window_stats read_span(const struct window_span *s)
 		.end_ns = s->end_ns,
 		.samples = p->samples,
 		.mean = p->mean,
-		.stddev = p->m2 > 0 ? sqrt(p->m2 / p->weight) : 0,
+		.stddev = sqrt(fmax(p->m2, 0) / p->weight),
 		.min = p->min,
 		.max = p->max,
 	};

@@ -197,7 +197,7 @@ static bool frees(const char *name, size_t len)
 	const char *end = name + len - 4;
 
 	return len >= 4 && (strncmp(end, "free", 4) == 0 || strncmp(end, "fini", 4) == 0 ||
-			    strncmp(end, "drop", 4) == 0);
+			    strncmp(end, "drop", 4) == 0 || strncmp(end, "lete", 4) == 0);
 }
 
 /* At the first character of a line: a statement that is a call. */

@@ -371,6 +371,7 @@ static void test_peaks(void **state)
 	nodes[0].pending_cpu_milli = 7001;
 	score_all(PEAKS, nodes, 4);
 	assert_int_equal(results[0].score, 0);
+	assert_true(term(&results[2], "highest") > term(&results[2], "lowest"));
 	assert_int_equal(results[2].score, 100);
 	/* Overhead is use, also of a pod that requests nothing; not upstream. */
 	pod = (struct pod_spec){.overhead = {.has_cpu = true, .cpu_milli = 300}};

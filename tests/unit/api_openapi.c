@@ -182,7 +182,12 @@ static void check_parameters(const struct route *r, const cJSON *operation)
 			assert_true(cJSON_IsTrue(member(p, "required")));
 			in_path++;
 		} else {
-			assert_non_null(api_field_find(text(p, "name"), r->query));
+			const struct api_field *field = api_field_find(text(p, "name"), r->query);
+			const cJSON *minimum = member(member(p, "schema"), "minimum");
+
+			assert_non_null(field);
+			if (field->type == API_INTEGER || field->type == API_COUNT)
+				assert_int_equal(minimum->valueint, field->type == API_INTEGER);
 			in_query++;
 		}
 	}

@@ -97,6 +97,7 @@ static void expect_reclaim(void)
 	assert_string_equal(text("items.1.victims.0.name"), "p2");
 	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items.1.victims")), 1);
 	assert_string_not_equal(text("items.0.plan"), text("items.1.plan"));
+	assert_true(number("viewVersion") >= 1);
 	assert_true(number("considered") == 2);
 	assert_true(number("leftOut") == 0);
 }

@@ -115,6 +115,10 @@ static void requests_say_drain_and_use_says_no(void **unused)
 	drain_world_owner(&w, "web", 2);
 	drain_world_pod(&w, "web-1", "web", "a", 100);
 	drain_world_pod(&w, "web-2", "web", "b", 3100);
+	/* One that ended does not end again with each plan. */
+	place_fixture_put(&w.cluster, OBJECT_POD,
+			  "{'metadata':{'namespace':'default','name':'ended','uid':'e'},'spec':{"
+			  "'nodeName':'b','containers':[]},'status':{'phase':'Succeeded'}}");
 	measure("a", NS_PER_SEC, 200, NULL, 0);
 	measure("b", NS_PER_SEC, 1200, NULL, 0);
 	w.config.assume_unneeded_ns = 11 * MINUTE;

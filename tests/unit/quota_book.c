@@ -167,17 +167,20 @@ static void bounds_change_and_what_is_used_stays(void **state)
 	(void)state;
 	quota_book_add(b, "a", &used);
 	assert_true(quota_is_over(b, QUOTA_MAX, "a", &one));
-	assert_true(quota_bounds(b, "a", "memory", &min, &max));
+	quota_bounds(b, "a", "memory", &min, &max);
 	assert_int_equal(max, INT64_MAX);
 	wider.min = list(3000, -1, -1);
 	wider.max = list(5000, 60, -1);
+	resources_set(&wider.min, RESOURCE_PODS, 1);
 	resources_set(&wider.max, RESOURCE_PODS, 1);
 	assert_true(quota_fixture_set_bounds(b, &wider));
 	assert_int_equal(quota_book_find(b, "a")->used.of[RESOURCE_CPU], 3500);
 	assert_int_equal(quota_book_find(b, "a")->used.of[RESOURCE_PODS], 1);
 	assert_true(quota_is_over(b, QUOTA_MAX, "a", &one)); /* of pods */
-	assert_true(quota_bounds(b, "a", "memory", &min, &max));
+	quota_bounds(b, "a", "memory", &min, &max);
 	assert_int_equal(max, 60);
+	quota_bounds(b, "a", "pods", &min, &max);
+	assert_int_equal(min, 1);
 	assert_true(quota_is_over(b, QUOTA_MAX, "a", NULL));
 	assert_false(quota_is_over(b, QUOTA_SUM_OF_MIN, "a", NULL)); /* 3.5 of 3 + 1 */
 	assert_true(quota_fixture_remove(b, "b"));

@@ -202,6 +202,12 @@ static const struct {
 	 "warning ElasticQuota x/q [] noRequests: 1 of 2 pods request no cpu: what they use of "
 	 "it "
 	 "is in no quota\n"},
+	{NODES QUOTA("x", "q", "spec: {min: {cpu: 1}}") "- {apiVersion: v1, kind: Pod, metadata: "
+							"{namespace: x, name: pending}, spec: "
+							"{containers: [{name: c}]}}\n",
+	 "warning ElasticQuota x/q [] noRequests: 1 of 1 pods request no cpu: what they use of "
+	 "it "
+	 "is in no quota\n"},
 };
 
 static void test_corrected(void **state)

@@ -434,6 +434,7 @@ static void a_target_is_lowered_late(void **state)
 	expect_counts("shop/ReplicaSet/web", 1, 4, 4);
 	assert_int_equal(slack_fixture_class(&f, "shop/ReplicaSet/web")->lower_ns,
 			 f.now_ns + 600 * SECOND);
+	assert_non_null(strstr(f.result.narration.data, "; 1 would do, in 600 s fewer are kept"));
 	slack_fixture_workload(&f, "web", "2", 0, "100m", "1Mi", "");
 	slack_fixture_step(&f);
 	slack_fixture_workload(&f, "web", "1", 0, "100m", "1Mi", "");

@@ -404,8 +404,7 @@ static void check_held_of(struct lint *l, const char *name, int64_t have)
 			const struct quota *q = quota_book_at(l->book, i);
 			int64_t within;
 
-			if (!quota_bounds(l->book, q->namespace, name, &min, &max))
-				continue;
+			quota_bounds(l->book, q->namespace, name, &min, &max);
 			used = resources_amount(&q->used, name);
 			within = used < min ? used : min;
 			if (pass == 0 && __builtin_add_overflow(kept, within, &kept))

@@ -127,9 +127,9 @@ size_t quota_book_index(const struct quota_book *b, const char *namespace); /* c
 const struct quota *quota_book_find(const struct quota_book *b, const char *namespace);
 /*
  * The effective min (quota_book_set_capacity()) and max of the resource: 0 and INT64_MAX if the
- * quota does not govern it, or upstream does not compare it. False: no such quota.
+ * quota does not govern it, or upstream does not compare it. The namespace has a quota.
  */
-bool quota_bounds(const struct quota_book *b, const char *namespace, const char *resource,
+void quota_bounds(const struct quota_book *b, const char *namespace, const char *resource,
 		  int64_t *min, int64_t *max);
 /*
  * Counts a pod in used and used_pods. Subtracting undoes adding exactly, whatever the amounts,

@@ -416,21 +416,18 @@ bool quota_within_min(const struct quota_book *b, const char *namespace,
 	return within;
 }
 
-bool quota_bounds(const struct quota_book *b, const char *namespace, const char *resource,
+void quota_bounds(const struct quota_book *b, const char *namespace, const char *resource,
 		  int64_t *min, int64_t *max)
 {
 	const struct quota_entry *e = quota_book_entry(b, namespace);
-	const struct quota_row *row = e ? quota_rows_find(&e->rows, resource) : NULL;
+	const struct quota_row *row = quota_rows_find(&e->rows, resource);
 	bool upstream = b->options.variant == QUOTA_UPSTREAM;
 	size_t at = row ? (size_t)(row - e->rows.of) : RESOURCE_STANDARD;
 
-	if (!e)
-		return false;
 	*min = row && !(upstream && at == RESOURCE_PODS) ? quota_clamp(row->min) : 0;
 	*max = INT64_MAX;
 	if (upstream && at != RESOURCE_PODS)
 		*max = quota_clamp(upstream_max(&e->quota, row, at));
 	else if (!upstream && row && row->in_max)
 		*max = quota_clamp(row->max);
-	return true;
 }
