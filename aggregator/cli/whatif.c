@@ -292,11 +292,11 @@ static void forget_granted(cJSON *pod, const char *statuses, const char *contain
 /* The container that the text names behind the workload, or the only one; also a sidecar. */
 static int resize_pod(struct whatif *w, cJSON *pod, const char *container, const char *amounts)
 {
-	cJSON *first = document_first(pod, "spec.containers"), *at = first;
+	cJSON *at = document_first(pod, "spec.containers");
 
 	while (at && container && !document_is(at, "name", container))
 		at = at->next;
-	if (!at)
+	if (!at && container)
 		at = document_first(pod, "spec.initContainers");
 	while (at && container && !document_is(at, "name", container))
 		at = at->next;
@@ -304,12 +304,12 @@ static int resize_pod(struct whatif *w, cJSON *pod, const char *container, const
 		return whatif_refuse(w, "there is no container \"%s\" in %s",
 				     container ? container : "",
 				     document_text_or(pod, "metadata.name", "the pod"));
-	if (!container && first->next)
+	if (!container && at->next)
 		return whatif_refuse(w,
 				     "%s has several containers: name one, as in "
 				     "NAMESPACE/WORKLOAD=%s/cpu:200m",
 				     document_text_or(pod, "metadata.name", "the pod"),
-				     document_text_or(first, "name", "CONTAINER"));
+				     document_text_or(at, "name", "CONTAINER"));
 	forget_granted(pod, "containerStatuses", document_text(at, "name"));
 	forget_granted(pod, "initContainerStatuses", document_text(at, "name"));
 	return resize_container(w, at, amounts);

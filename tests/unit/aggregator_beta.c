@@ -11,6 +11,7 @@
 
 #include <math.h>
 
+#include "aggregator/policy/score/plugin.h"
 #include "aggregator/policy/score/risk.h"
 #include "tests/usage_fixture.h"
 
@@ -104,12 +105,65 @@ static void test_any(void **state)
 	}
 }
 
+/* Measurements beyond the capacity, or below nothing, count as the whole of it, or nothing. */
+static void test_variation_bounds(void **state)
+{
+	static const struct {
+		struct resource_stats stats; /* capacity, request, mean and standard deviation */
+		double mu, sigma;
+	} cases[] = {
+		{{1, 0, 0.25, 0.25}, 0.25, 0.25},
+		{{1, -5, 0.25, 0.25}, 0.25, 0.25},
+		{{1, 0.25, 0.25, 0}, 0.5, 0},
+		{{4, 0, -1, -1}, 0, 0},
+		{{4, 0, 5, 5}, 1, 1},
+		{{4, 3, 3, 1}, 1, 0.25},
+		{{0, 1, 1, 1}, 0, 0},
+	};
+	struct score_args args;
+
+	(void)state;
+	score_args_default(&args, SCORE_CORRECTED);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct variation_risk risk;
+
+		variation_risk(SCORE_CORRECTED, &args, &cases[i].stats, &risk);
+		if (risk.mu != cases[i].mu || risk.sigma != cases[i].sigma)
+			fail_msg("case %zu: %g, %g", i, risk.mu, risk.sigma);
+	}
+}
+
+/* More variance than any distribution has between 0 and 1: the mean decides, but for upstream. */
+static void test_impossible_variance(void **state)
+{
+	static const struct {
+		enum score_variant variant;
+		double mu, threshold, want;
+	} cases[] = {{SCORE_CORRECTED, 0.5, 0.6, 1},
+		     {SCORE_CORRECTED, 0.5, 0.4, 0},
+		     {SCORE_UPSTREAM, 0.5, 0.6, 0}};
+	struct beta fit;
+	bool fitted;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_true(commitment_probability(cases[i].variant, cases[i].mu, 0.6,
+						   cases[i].threshold, &fitted,
+						   &fit) == cases[i].want);
+		assert_false(fitted);
+	}
+	assert_int_equal(score_round(-1.5), -2);
+	assert_int_equal(score_round(2e6 + 0.5), 2000001);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_distribution),
 		cmocka_unit_test(test_edges),
 		cmocka_unit_test(test_any),
+		cmocka_unit_test(test_variation_bounds),
+		cmocka_unit_test(test_impossible_variance),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

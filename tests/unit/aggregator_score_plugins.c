@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "aggregator/policy/score/plugin.h"
 #include "aggregator/policy/score/risk.h"
 #include "aggregator/policy/score/score.h"
 #include "aggregator/policy/score/score_load.h"
@@ -284,34 +283,6 @@ static void test_other_resources(void **state)
 	resources_fini(&sums.limits);
 }
 
-/* --- LoadVariationRiskBalancing --------------------------------------------------------------- */
-
-/* Measurements beyond the capacity, or below nothing, count as the whole of it, or nothing. */
-static void test_variation_bounds(void **state)
-{
-	static const struct {
-		struct resource_stats stats; /* capacity, request, mean and standard deviation */
-		double mu, sigma;
-	} cases[] = {
-		{{1, 0, 0.25, 0.25}, 0.25, 0.25},
-		{{1, -5, 0.25, 0.25}, 0.25, 0.25},
-		{{1, 0.25, 0.25, 0}, 0.5, 0},
-		{{4, 0, -1, -1}, 0, 0},
-		{{4, 0, 5, 5}, 1, 1},
-		{{4, 3, 3, 1}, 1, 0.25},
-		{{0, 1, 1, 1}, 0, 0},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct variation_risk risk;
-
-		variation_risk(SCORE_CORRECTED, &args, &cases[i].stats, &risk);
-		if (risk.mu != cases[i].mu || risk.sigma != cases[i].sigma)
-			fail_msg("case %zu: %g, %g", i, risk.mu, risk.sigma);
-	}
-}
-
 /* --- the others ------------------------------------------------------------------------------- */
 
 static void test_allocatable(void **state)
@@ -471,29 +442,6 @@ static void test_probability(void **state)
 		if (!(fabs(got - beta_distribution(fit, threshold)) < 1e-9))
 			fail_msg("%.17g +- %.17g at %.17g: %.12f", mu, sigma, threshold, got);
 	}
-}
-
-/* More variance than any distribution has between 0 and 1: the mean decides, but for upstream. */
-static void test_impossible_variance(void **state)
-{
-	static const struct {
-		enum score_variant variant;
-		double mu, threshold, want;
-	} cases[] = {{SCORE_CORRECTED, 0.5, 0.6, 1},
-		     {SCORE_CORRECTED, 0.5, 0.4, 0},
-		     {SCORE_UPSTREAM, 0.5, 0.6, 0}};
-	struct beta fit;
-	bool fitted;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_true(commitment_probability(cases[i].variant, cases[i].mu, 0.6,
-						   cases[i].threshold, &fitted,
-						   &fit) == cases[i].want);
-		assert_false(fitted);
-	}
-	assert_int_equal(score_round(-1.5), -2);
-	assert_int_equal(score_round(2e6 + 0.5), 2000001);
 }
 
 static void test_requests_unknown(void **state)
@@ -829,28 +777,16 @@ static void test_power_models(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_limits_spread),
-		TEST(test_unlimited),
-		TEST(test_init_containers),
-		TEST(test_stated_limits_are_told_apart),
-		TEST(test_variation_bounds),
-		TEST(test_other_resources),
-		TEST(test_quantiles),
-		TEST(test_allocatable),
-		TEST(test_peaks),
-		TEST(test_reserved_share),
-		TEST(test_conditioning),
-		TEST(test_probability),
-		TEST(test_impossible_variance),
-		TEST(test_requests_unknown),
-		TEST(test_owner_mean),
-		TEST(test_strain),
-		TEST(test_allocation),
-		TEST(test_allocation_beside_measured),
-		TEST(test_unknown_never_wins),
-		TEST(test_sums),
-		TEST(test_sums_of_stats),
-		TEST(test_power_models),
+		TEST(test_limits_spread),      TEST(test_unlimited),
+		TEST(test_init_containers),    TEST(test_stated_limits_are_told_apart),
+		TEST(test_other_resources),    TEST(test_quantiles),
+		TEST(test_allocatable),	       TEST(test_peaks),
+		TEST(test_reserved_share),     TEST(test_conditioning),
+		TEST(test_probability),	       TEST(test_requests_unknown),
+		TEST(test_owner_mean),	       TEST(test_strain),
+		TEST(test_allocation),	       TEST(test_allocation_beside_measured),
+		TEST(test_unknown_never_wins), TEST(test_sums),
+		TEST(test_sums_of_stats),      TEST(test_power_models),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

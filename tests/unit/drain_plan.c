@@ -148,6 +148,9 @@ static void requests_say_drain_and_use_says_no(void **unused)
 	assert_string_equal(drain_world_get(&w, "a")->reasons[0].numbers[0].name,
 			    "predictedCpuMillicores");
 	assert_true(fabs(drain_world_get(&w, "a")->reasons[0].numbers[0].value - 3629.5) < 0.1);
+	assert_string_equal(drain_world_get(&w, "a")->reasons[0].numbers[1].name,
+			    "limitCpuMillicores");
+	assert_true(drain_world_get(&w, "a")->reasons[0].numbers[1].value == 3400);
 }
 
 static void use_says_drain_and_requests_say_no(void **unused)
