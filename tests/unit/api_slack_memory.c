@@ -148,6 +148,7 @@ static void test_absurd_pods(void **state)
 	slack_arrivals_add(a, f.now_ns, &(struct slack_amount){1, INT64_MAX});
 	slack_arrivals_add(a, f.now_ns, &(struct slack_amount){2, 1LL << 52});
 	slack_arrivals_add(a, f.now_ns, &(struct slack_amount){-3, 0});
+	slack_arrivals_add(a, f.now_ns, &(struct slack_amount){0, 7});
 	slack_arrivals_add(a, f.now_ns, &(struct slack_amount){3, -1});
 	slack_arrivals_add(a, f.now_ns, &(struct slack_amount){INT64_MAX, 1});
 	slack_arrivals_add(a, f.now_ns, &(struct slack_amount){1LL << 53, 1});
@@ -160,8 +161,9 @@ static void test_absurd_pods(void **state)
 		struct slack_state *s = slack_state_new();
 
 		assert_int_equal(slack_memory_read(s, text, strlen(text), NULL), 0);
-		assert_int_equal(slack_state_arrivals(s)->count, 1);
-		assert_int_equal(slack_state_arrivals(s)->of[0].shape.mem_bytes, 1LL << 52);
+		assert_int_equal(slack_state_arrivals(s)->count, 2);
+		assert_int_equal(slack_state_arrivals(s)->of[0].shape.mem_bytes, 7);
+		assert_int_equal(slack_state_arrivals(s)->of[1].shape.mem_bytes, 1LL << 52);
 		slack_state_free(s);
 		free(text);
 	}

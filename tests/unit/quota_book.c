@@ -169,6 +169,8 @@ static void bounds_change_and_what_is_used_stays(void **state)
 	assert_true(quota_is_over(b, QUOTA_MAX, "a", &one));
 	quota_bounds(b, "a", "memory", &min, &max);
 	assert_int_equal(max, INT64_MAX);
+	quota_bounds(b, "a", "example.com/none", &min, &max);
+	assert_int_equal(min, 0);
 	wider.min = list(3000, -1, -1);
 	wider.max = list(5000, 60, -1);
 	resources_set(&wider.min, RESOURCE_PODS, 1);
