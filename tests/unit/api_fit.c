@@ -203,7 +203,7 @@ static void room_that_is_promised_to_others_is_none(void **state)
 	(void)state;
 	f.ctx.reservations = reservations_new();
 	for (size_t i = 0; i < 2; i++) {
-		reserve(f.ctx.reservations, "small", "alpha", 1);
+		reserve(f.ctx.reservations, "small", "alpha", 10);
 		reservations_charge(f.ctx.reservations, "small", "alpha", VIEW_FIXTURE_NOW_NS);
 		reserve(f.ctx.reservations, "lost", "", 3000);
 		reservations_charge(f.ctx.reservations, "lost", "nowhere", VIEW_FIXTURE_NOW_NS);

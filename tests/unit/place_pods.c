@@ -232,6 +232,23 @@ static void pods_are_spread(void **state)
 	}
 }
 
+/* Zone 1 has twenty, zone 2 nineteen: more than a count has room for at first. */
+static void many_pods_are_spread(void **state)
+{
+	static const struct row rows[] = {
+		{WEB, SPREAD(HARD(1, "zone", "")), "--c-"},
+		{WEB, SPREAD(HARD(2, "zone", "")), "abc-"},
+	};
+	char name[16];
+
+	(void)state;
+	for (int i = 0; i < 39; i++) {
+		snprintf(name, sizeof(name), "web-%d", i);
+		place_fixture_pod(&f, name, i % 2 ? "c" : "a", WEB, "");
+	}
+	CHECK(rows, "PodTopologySpread");
+}
+
 static void tainted_nodes_are_domains_unless_taints_are_honored(void **state)
 {
 	(void)state;
@@ -697,6 +714,7 @@ int main(void)
 		test(a_term_that_cannot_be_read_keeps_all_away),
 		test(pods_go_where_those_are_they_name),
 		test(pods_are_spread),
+		test(many_pods_are_spread),
 		test(tainted_nodes_are_domains_unless_taints_are_honored),
 		test(drivers_attach_so_many_volumes),
 		test(claims_that_are_going_count),
