@@ -455,6 +455,11 @@ static void test_requests_unknown(void **state)
 	assert_string_equal(results[0].reason,
 			    "the requests of its pods are not known, which takes the Kubernetes "
 			    "API: the least score");
+	node.load.requests_known = true;
+	node.load.limits_known = false;
+	score_all(LROC, &node, 1);
+	assert_string_equal(results[0].reason,
+			    "the limits of its pods are not known: the least score");
 }
 
 static void test_owner_mean(void **state)

@@ -202,6 +202,11 @@ static const struct {
 	 "warning ElasticQuota x/q [] noRequests: 1 of 2 pods request no cpu: what they use of "
 	 "it "
 	 "is in no quota\n"},
+	{NODES QUOTA("x", "q", "spec: {max: {cpu: 1}}") POD("x", "p", "memory: 1Gi"),
+	 "warning ElasticQuota x/q [] noRequests: 1 of 1 pods request no cpu: what they use of "
+	 "it "
+	 "is in no quota\n"},
+	{NODES QUOTA("x", "q", "spec: {min: {pods: 5}}") POD("y", "p", "cpu: 1"), ""},
 	{NODES QUOTA("x", "q", "spec: {min: {cpu: 1}}") "- {apiVersion: v1, kind: Pod, metadata: "
 							"{namespace: x, name: pending}, spec: "
 							"{containers: [{name: c}]}}\n",

@@ -95,6 +95,20 @@ static void two_classes_do_not_share_what_one_uses_up(void **state)
 	assert_int_equal(f.result.demand[0].count, 2);
 }
 
+static void nodes_to_add_are_told_with_their_type(void **state)
+{
+	(void)state;
+	place_fixture_put(
+		&f.world, OBJECT_NODE,
+		"{'metadata':{'name':'plain','labels':{'node.kubernetes.io/instance-type':"
+		"'m5'}},'status':{'allocatable':{'cpu':'4','memory':'16Gi','pods':'110'},"
+		"'conditions':[{'type':'Ready','status':'True'}]}}");
+	slack_fixture_workload(&f, "web", "1", 0, "1", "1Gi", "");
+	slack_fixture_step(&f);
+	assert_non_null(strstr(f.result.narration.data,
+			       "1 more node like plain would hold what finds no place (m5)\n"));
+}
+
 static void shared_room_has_no_other_resources(void **state)
 {
 	(void)state;
@@ -134,6 +148,7 @@ int main(void)
 		test(a_node_holds_as_many_as_it_has_of_a_resource),
 		test(a_node_holds_as_many_pods_as_it_may),
 		test(two_classes_do_not_share_what_one_uses_up),
+		test(nodes_to_add_are_told_with_their_type),
 		test(shared_room_has_no_other_resources),
 		test(workloads_without_a_uid_are_told_apart),
 	};
