@@ -248,6 +248,57 @@ static void a_budget_of_two_nodes(void **unused)
 	expect(PREEMPT_VICTIMS, "n2 q");
 }
 
+/* Upstream passes over budgets of all pods, and over pods without labels. */
+static void upstream_wants_labels(void **unused)
+{
+	static const char *const labels[] = {"", ",'labels':{'app':'db'}"};
+
+	(void)unused;
+	for (size_t i = 0; i < 2; i++) {
+		upstream();
+		node("n", 1);
+		bound("x/p", "n", 0, 1000, 0, labels[i]);
+		place_fixture_put(&f.cluster, OBJECT_POD_DISRUPTION_BUDGET,
+				  "{'metadata':{'name':'all','namespace':'x'},'spec':{'selector':{}"
+				  "},'status':{'disruptionsAllowed':0}}");
+		asks("z", 1000, "{'cpu':1000}", "");
+		expect(PREEMPT_VICTIMS, "n p");
+		assert_int_equal(plan.chosen.violations, 0);
+	}
+}
+
+/* It may always go while the budget has as many healthy pods as it desires. */
+static void a_pod_that_is_not_ready_costs_nothing(void **unused)
+{
+	(void)unused;
+	for (int healthy = 1; healthy <= 2; healthy++) {
+		char *text = mem_printf("{'metadata':{'name':'b','namespace':'a'},'spec':{"
+					"'selector':{'matchLabels':{'app':'db'}}},'status':{"
+					"'disruptionsAllowed':0,'currentHealthy':%d,"
+					"'desiredHealthy':2,'expectedPods':3}}",
+					healthy);
+
+		node("n", 1);
+		quota("a", "{}", "{}");
+		quota("b", "{'cpu':1000}", "{}");
+		place_fixture_put(
+			&f.cluster, OBJECT_POD,
+			"{'metadata':{'name':'p','namespace':'a','uid':'uid-p','labels':{'app':"
+			"'db'}},'spec':{'nodeName':'n','priority':0,'containers':[{'name':'c',"
+			"'resources':{'requests':{'cpu':'1'}}}]},'status':{'phase':'Running',"
+			"'conditions':[{'type':'Ready','status':'False'}]}}");
+		place_fixture_put(&f.cluster, OBJECT_POD_DISRUPTION_BUDGET, text);
+		asks("b", 0, "{'cpu':1000}", "");
+		if (healthy < 2)
+			expect(PREEMPT_IMPOSSIBLE, "-");
+		else
+			expect(PREEMPT_VICTIMS, "n p");
+		free(text);
+		teardown(unused);
+		setup(unused);
+	}
+}
+
 static void upstream_takes_the_last_of_equals(void **unused)
 {
 	(void)unused;
@@ -501,6 +552,8 @@ int main(void)
 		STORY(fewest_budgets_are_broken),
 		STORY(a_budget_that_is_used_up_is_not_broken),
 		STORY(a_budget_of_two_nodes),
+		STORY(upstream_wants_labels),
+		STORY(a_pod_that_is_not_ready_costs_nothing),
 		STORY(upstream_takes_the_last_of_equals),
 		STORY(upstream_counts_victims_of_quotas),
 		STORY(upstream_waits_for_its_victims),
