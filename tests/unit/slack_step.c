@@ -548,8 +548,10 @@ static void records_that_cannot_be_do_no_harm(void **state)
 {
 	static const struct slack_record records[] = {
 		{"shop/ReplicaSet/web", "n1", 4000000000U, 0, 0, {0, 0}, 0},
-		{"shop/ReplicaSet/web", "", 4000000000U, -5, 7, {0, 0}, 0},
+		{"shop/ReplicaSet/web", "", 4000000000U, INT64_MAX, 7, {0, 0}, 0},
+		{"shop/ReplicaSet/late", "", 4000000000U, -5, 7, {0, 0}, 0},
 		{"shop/ReplicaSet/gone", "n1", 3, 0, 0, {0, 0}, 0},
+		{"unit", "", 1, 0, 0, {0, 1}, INT64_MAX},
 		{"unit", "nowhere", 2, 0, 0, {0, 0}, 0},
 		{"", "", 1, INT64_MAX, 1, {0, 0}, 0},
 	};

@@ -50,7 +50,7 @@ static void survey_use(struct slack_survey *s, const struct view_node *v, size_t
 		return;
 	s->any_measured = true;
 	mem = set->working_set_bytes.known ? &set->working_set_bytes : &set->mem_bytes;
-	if (fresh == EXPIRED || fresh == NEVER || !mem->known)
+	if (fresh == EXPIRED || !mem->known)
 		return;
 	s->nodes[n].measured = true;
 	s->nodes[n].headroom = (struct slack_amount){
