@@ -487,7 +487,7 @@ static void test_recorder(void **unused)
 	struct plan_slot *plans = plan_slot_new();
 	struct reservations *reservations = reservations_new();
 	struct interval *made = interval_make(3, 4, 2);
-	struct record_interval i = {.node = "node-a", .interval = made};
+	const struct frame_header header = {.node = "node-a"};
 	struct record_segments found;
 	struct recorder_config config = {r.dir, 60 * NS_PER_SEC, 1,
 					 plans, reservations,	 &r.counters};
@@ -500,7 +500,7 @@ static void test_recorder(void **unused)
 	model_put(r.model, model_fixture_node("a", 4, 8));
 	publish(&r, 0);
 	for (int verdict = 0; verdict <= USAGE_REFUSED; verdict++) {
-		recorder_tell(r.recorder, &i);
+		recorder_tell(r.recorder, &header, made, T0);
 		recorder_told(r.recorder, (enum usage_verdict)verdict);
 	}
 	publish(&r, 61);
