@@ -9,7 +9,7 @@
  *    "items":[{"namespace","workload":{"kind","name"},"container","pods","verdict","urgency",
  *              "confidence","hours","requests":{..},"limits":{..},
  *              "demand":{"cpuMillicores":{"p50","p95","p99","startPeak"},"memoryPeakBytes",
- *                        "throttledRatio","oomKills"},
+ *                        "throttledRatio","oomKills","oomLimitBytes"},
  *              "proposed":{"requests":{..},"limits":{..},"throttledRatio"},"explanation":[..]}],
  *    "continue"}
  *
@@ -248,6 +248,7 @@ static void write_demand(struct jsonw *w, const struct advice *a)
 	write_known(w, "memoryPeakBytes", a->peak_bytes, 0);
 	write_known(w, "throttledRatio", a->throttled_share, 4);
 	jsonw_key_uint(w, "oomKills", a->oom_kills);
+	write_known(w, "oomLimitBytes", a->oom_limit_bytes, 0);
 	jsonw_object_close(w);
 }
 

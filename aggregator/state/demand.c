@@ -349,18 +349,22 @@ static void count_start(struct demand_day *day, const struct interval *i, const 
 	day->start_milli = fmaxf(day->start_milli, (float)milli);
 }
 
-static void count_memory(struct demand_day *day, const struct usage *u)
+static void count_memory(struct demand_day *day, const struct usage *u, int64_t limit_bytes)
 {
 	float peak = u->have & USAGE_WORKING_SET ? u->working_set_bytes.max
 		     : u->have & USAGE_MEMORY	 ? u->mem_bytes.max
 						 : 0;
 
 	day->peak_bytes = fmaxf(day->peak_bytes, peak);
-	if (u->have & USAGE_OOM)
-		day->oom_kills += (uint32_t)u->oom_kills;
+	if (!(u->have & USAGE_OOM) || !u->oom_kills)
+		return;
+	day->oom_kills += (uint32_t)u->oom_kills;
+	/* Negative: none, or not known. */
+	day->oom_limit_bytes = fmaxf(day->oom_limit_bytes, (float)limit_bytes);
 }
 
-static void count_interval(struct demand_entry *to, const struct interval *i, const struct entry *e)
+static void count_interval(struct demand_entry *to, const struct interval *i, const struct entry *e,
+			   const struct kernel_limits *limits)
 {
 	const struct usage *u = &e->usage;
 	struct demand_record *r;
@@ -377,7 +381,7 @@ static void count_interval(struct demand_entry *to, const struct interval *i, co
 	else if (day)
 		count_start(day, i, e);
 	if (day)
-		count_memory(day, u);
+		count_memory(day, u, limits->mem_bytes);
 	if (u->have & USAGE_THROTTLE) {
 		r->periods += (double)u->periods * weight;
 		r->throttled_periods += (double)u->throttled_periods * weight;
@@ -400,7 +404,7 @@ void demand_apply(struct demand *d, struct usage_node *n, const struct interval 
 			continue;
 		to = find_entry(d, n, r, interval->end_ns);
 		if (to)
-			count_interval(to, interval, e);
+			count_interval(to, interval, e, r->limits);
 	}
 }
 
@@ -490,6 +494,23 @@ static void write_weights(struct jsonw *w, const char *key, const struct demand_
 	jsonw_array_close(w);
 }
 
+static void write_oom_limits(struct jsonw *w, const struct demand_record *r)
+{
+	bool opened = false;
+
+	for (int i = 0; i < DEMAND_DAYS; i++) {
+		if (!(r->days[i].oom_limit_bytes > 0))
+			continue;
+		if (!opened)
+			jsonw_key_array(w, "oomLimits");
+		opened = true;
+		jsonw_int(w, r->days[i].day);
+		jsonw_fixed(w, (double)r->days[i].oom_limit_bytes, 0);
+	}
+	if (opened)
+		jsonw_array_close(w);
+}
+
 static void write_record(struct jsonw *w, const struct demand_record *r)
 {
 	double by = 1 / growth(r, r->seen_ns);
@@ -513,6 +534,7 @@ static void write_record(struct jsonw *w, const struct demand_record *r)
 		jsonw_fixed(w, (double)r->days[i].start_milli, 0);
 	}
 	jsonw_array_close(w);
+	write_oom_limits(w, r);
 	jsonw_object_close(w);
 }
 
@@ -582,7 +604,24 @@ static bool read_days(const cJSON *list, struct demand_record *r)
 		to = &r->days[(int32_t)number[0] % DEMAND_DAYS];
 		if (to->day < (int32_t)number[0])
 			*to = (struct demand_day){(int32_t)number[0], (uint32_t)number[2],
-						  (float)number[1], (float)number[3]};
+						  (float)number[1], (float)number[3], 0};
+	}
+	return true;
+}
+
+/* Of the days that were read before. */
+static bool read_oom_limits(const cJSON *list, struct demand_record *r)
+{
+	for (const cJSON *at = list ? list->child : NULL; at; at = at->next->next) {
+		double day, bytes;
+		struct demand_day *to;
+
+		if (!at->next || !read_number(at, INT32_MAX, &day) ||
+		    !read_number(at->next, AMOUNT_MAX, &bytes))
+			return false;
+		to = &r->days[(int32_t)day % DEMAND_DAYS];
+		if (to->day == (int32_t)day)
+			to->oom_limit_bytes = (float)bytes;
 	}
 	return true;
 }
@@ -609,7 +648,8 @@ static struct demand_record *read_record(const cJSON *item)
 	    read_amount(item, "periods", &r->periods) &&
 	    read_amount(item, "throttledPeriods", &r->throttled_periods) &&
 	    read_weights(cJSON_GetObjectItemCaseSensitive(item, "cpu"), &r->cpu) &&
-	    read_days(cJSON_GetObjectItemCaseSensitive(item, "days"), r))
+	    read_days(cJSON_GetObjectItemCaseSensitive(item, "days"), r) &&
+	    read_oom_limits(cJSON_GetObjectItemCaseSensitive(item, "oomLimits"), r))
 		return r;
 	record_drop(r);
 	return NULL;

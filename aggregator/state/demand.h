@@ -37,6 +37,7 @@ struct demand_day {
 	uint32_t oom_kills;
 	float peak_bytes; /* largest working set of a pod; 0: not measured */
 	float start_milli; /* largest demand for CPU in the first two minutes of a container */
+	float oom_limit_bytes; /* largest memory limit in force at a kill; 0: not known */
 };
 
 /*
@@ -92,8 +93,9 @@ struct demand_table *demand_table(struct demand *d, int64_t now_ns);
 
 /*
  * As [{"key","container","seen","measuredSeconds","samples","periods","throttledPeriods",
- * "cpu":[BUCKET,WEIGHT,..],"days":[DAY,BYTES,OOMKILLS,STARTMILLICORES,..]},..] with weights as of
- * `seen`; shard -1: all records, else those of a shard.
+ * "cpu":[BUCKET,WEIGHT,..],"days":[DAY,BYTES,OOMKILLS,STARTMILLICORES,..],
+ * "oomLimits":[DAY,BYTES,..]},..] with weights as of `seen`; oomLimits of days with a known one, or
+ * absent. shard -1: all records, else those of a shard.
  */
 void demand_write(const struct demand_table *t, int shard, struct jsonw *w);
 /* -EINVAL with the reason: nothing is taken over. Records that are there stay. */

@@ -28,6 +28,7 @@ static const struct given {
 	float start_milli;
 	float peaks_mib[4]; /* today, yesterday, .. */
 	uint32_t oom_kills;
+	float oom_limit_mib; /* at the kills */
 	double sample_seconds, hours;
 	enum advice_policy policy;
 	double throttled_below;
@@ -59,10 +60,23 @@ static const struct given {
 	 .cpu_request = 100, .mem_request_mib = 126, .want_cpu = 100, .want_limit = 105,
 	 .want_mem_mib = 126, .want_mem_limit_mib = 132, .verdict = ADVICE_FITS},
 	{"killed at its limit: its peak would have been higher", .parts = {{100, 1000}},
-	 .peaks_mib = {99}, .oom_kills = 2, .sample_seconds = 0.1, .throttled_below = 0.01,
+	 .peaks_mib = {99}, .oom_kills = 2, .oom_limit_mib = 100, .sample_seconds = 0.1, .throttled_below = 0.01,
 	 .cpu_request = 100, .mem_request_mib = 500, .mem_limit_mib = 100, .want_cpu = 100,
 	 .want_limit = 105, .want_mem_mib = 138, .want_mem_limit_mib = 156,
 	 .verdict = ADVICE_TOO_SMALL},
+	{"the limit was raised since the kills, which ask for no more", .parts = {{100, 1000}},
+	 .peaks_mib = {250}, .oom_kills = 2, .oom_limit_mib = 250, .sample_seconds = 0.1,
+	 .throttled_below = 0.01, .cpu_request = 100, .mem_request_mib = 345,
+	 .mem_limit_mib = 8192, .want_cpu = 100, .want_limit = 105, .want_mem_mib = 345,
+	 .want_mem_limit_mib = 390, .verdict = ADVICE_FITS},
+	{"the limit was taken away since", .parts = {{100, 1000}}, .peaks_mib = {250},
+	 .oom_kills = 2, .oom_limit_mib = 250, .sample_seconds = 0.1, .throttled_below = 0.01,
+	 .cpu_request = 100, .mem_request_mib = 345, .want_cpu = 100, .want_limit = 105,
+	 .want_mem_mib = 345, .want_mem_limit_mib = 390, .verdict = ADVICE_FITS},
+	{"killed at a limit that nobody knows", .parts = {{100, 1000}}, .peaks_mib = {100},
+	 .oom_kills = 1, .sample_seconds = 0.1, .throttled_below = 0.01, .cpu_request = 100,
+	 .mem_request_mib = 115, .mem_limit_mib = 8192, .want_cpu = 100, .want_limit = 105,
+	 .want_mem_mib = 115, .want_mem_limit_mib = 130, .verdict = ADVICE_TOO_SMALL},
 	{"samples of a second say nothing of periods", .parts = {{100, 1000}}, .sample_seconds = 1,
 	 .throttled_below = 0.01, .cpu_request = 100, .want_cpu = 100, .verdict = ADVICE_FITS},
 	{"a start alone", .start_milli = 2000, .sample_seconds = 0.1, .throttled_below = 0.01},
@@ -140,10 +154,11 @@ static void test_proposals(void **state)
 			if (g->peaks_mib[d] > 0)
 				r.days[(TODAY - d) % DEMAND_DAYS] =
 					(struct demand_day){TODAY - d, d ? 0 : g->oom_kills,
-							    g->peaks_mib[d] * MIB, 0};
+							    g->peaks_mib[d] * MIB, 0,
+							    d ? 0 : g->oom_limit_mib * MIB};
 		if (g->start_milli > 0)
 			r.days[TODAY % DEMAND_DAYS] =
-				(struct demand_day){TODAY, 0, 0, g->start_milli};
+				(struct demand_day){TODAY, 0, 0, g->start_milli, 0};
 		advice_make(&r, &now, &options, NOW_NS, &a, &why);
 		assert_true(g->start_milli > 0 ? a.start_milli == (double)g->start_milli
 					       : isnan(a.start_milli));
@@ -175,7 +190,7 @@ static void test_order(void **state)
 		struct advice a;
 
 		add(&r.cpu, room, &(struct part){1000, 1000});
-		r.days[TODAY % DEMAND_DAYS] = (struct demand_day){TODAY, falling[i].kills, 0, 0};
+		r.days[TODAY % DEMAND_DAYS] = (struct demand_day){TODAY, falling[i].kills, 0, 0, 0};
 		advice_make(&r, &now, &options, NOW_NS, &a, NULL);
 		assert_true(a.urgency < last);
 		last = a.urgency;

@@ -318,6 +318,46 @@ static void shards_have_all(void **state)
 	buf_fini(&all);
 }
 
+static struct interval *killed(struct scene *s, int end, int64_t limit_bytes)
+{
+	struct interval *i = of_unit(s, end, 1000, 30);
+
+	i->entries[0].usage.oom_kills = 1;
+	i->entries[0].limits.mem_bytes = limit_bytes;
+	return i;
+}
+
+static void kills_have_the_limit_of_their_time(void **state)
+{
+	static const struct {
+		int64_t limit_bytes;
+		double want;
+	} rows[] = {{LIMIT_NONE, 0}, {64 << 20, 64 << 20}, {32 << 20, 64 << 20}};
+	struct scene *s = *state;
+
+	for (int n = 0; n < 3; n++) {
+		struct demand_table *t;
+
+		tell(s, killed(s, n * 60 + 5, rows[n].limit_bytes));
+		t = table(s, n * 60 + 5);
+		assert_int_equal(day_of(t, 0)->oom_kills, n + 1);
+		assert_true((double)day_of(t, 0)->oom_limit_bytes == rows[n].want);
+		demand_table_drop(t);
+	}
+	/* A limit that is raised later was not in force. */
+	tell(s, of_unit(s, 185, 1000, 30));
+	for (int n = 0; n < 2; n++) {
+		struct interval *i = of_unit(s, 190 + 60 * n, 1000, 30);
+		struct demand_table *t;
+
+		i->entries[0].limits.mem_bytes = 8LL << 30;
+		tell(s, i);
+		t = table(s, 190 + 60 * n);
+		assert_true(day_of(t, 0)->oom_limit_bytes == (float)(64 << 20));
+		demand_table_drop(t);
+	}
+}
+
 static void it_survives_a_restart(void **state)
 {
 	struct scene *s = *state;
@@ -328,9 +368,10 @@ static void it_survives_a_restart(void **state)
 	struct error error;
 
 	tell(s, of_unit(s, 5, 100, 10));
-	tell(s, of_unit(s, DAY_S + 5, 1000, 30));
+	tell(s, killed(s, DAY_S + 5, 64 << 20));
 	t = table(s, DAY_S + 5);
 	write(t, &text);
+	assert_non_null(strstr(text.data, "\"oomLimits\":["));
 	demand_table_drop(t);
 	for (int twice = 0; twice < 2; twice++)
 		assert_int_equal(demand_read_text(again, text.data, text.len, &error), 0);
@@ -380,6 +421,10 @@ static void what_cannot_be_is_refused(void **state)
 		{HEAD REST ",\"cpu\":[1.5,2]}]", false},
 		{HEAD REST ",\"cpu\":[1,-2]}]", false},
 		{HEAD REST ",\"days\":[20000,1,2]}]", false},
+		{HEAD REST ",\"days\":[20000,1,2,3],\"oomLimits\":[20000,4,19996,5]}]", true},
+		{HEAD REST ",\"oomLimits\":[20000]}]", false},
+		{HEAD REST ",\"oomLimits\":[20000,-1]}]", false},
+		{HEAD REST ",\"oomLimits\":[null,1]}]", false},
 		{HEAD "\"samples\":1}]", false},
 		{HEAD "\"samples\":1,\"periods\":1}]", false},
 		{HEAD "\"samples\":-1}]", false},
@@ -472,6 +517,7 @@ int main(void)
 		TEST(starts_are_apart_and_nothing_is_above_the_machine),
 		TEST(what_is_not_told_does_not_count),
 		TEST(tables_age),
+		TEST(kills_have_the_limit_of_their_time),
 		TEST(it_survives_a_restart),
 		TEST(old_demand_fades),
 		TEST(the_peak_is_the_working_set_or_memory),

@@ -15,6 +15,7 @@
 #define LONGEST_SAMPLE 0.25 /* seconds, for a limit: a quota has periods of 0.1 s */
 #define PERIOD_MILLI   10 /* a CPU keeps 1 ms of a quota when it idles: so much use begins a period */
 #define OOM_GROWTH     1.2
+#define SAME_LIMIT     1.001 /* the kernel rounds a limit down to pages */
 
 static const struct policy_row {
 	double percentile, margin;
@@ -107,6 +108,8 @@ static void read_days(const struct demand_record *r, int64_t now_ns, struct advi
 		if (d->day <= now_ns / DAY_NS - DEMAND_DAYS)
 			continue;
 		a->oom_kills += d->oom_kills;
+		if (d->oom_limit_bytes > 0)
+			a->oom_limit_bytes = fmax(a->oom_limit_bytes, (double)d->oom_limit_bytes);
 		if (d->start_milli > 0)
 			a->start_milli = fmax(a->start_milli, (double)d->start_milli);
 	}
@@ -146,8 +149,8 @@ static void propose_cpu(const struct demand_record *r, const struct advice_optio
 	a->throttled_at_limit = advice_share_above(&r->cpu, (double)a->limits.cpu_milli);
 }
 
-static void propose_memory(const struct demand_record *r, const struct advice_now *now,
-			   const struct advice_options *o, int64_t now_ns, struct advice *a)
+static void propose_memory(const struct demand_record *r, const struct advice_options *o,
+			   int64_t now_ns, struct advice *a)
 {
 	const struct policy_row *p = &policies[o->policy];
 	double basis;
@@ -155,8 +158,7 @@ static void propose_memory(const struct demand_record *r, const struct advice_no
 	a->peak_bytes = basis = peak_of(r, p->days, now_ns);
 	if (isnan(basis))
 		return;
-	if (a->oom_kills && now->limits.has_mem)
-		basis = fmax(basis, (double)now->limits.mem_bytes * OOM_GROWTH);
+	basis = fmax(basis, a->oom_limit_bytes * OOM_GROWTH);
 	a->requests.has_mem = a->limits.has_mem = true;
 	a->requests.mem_bytes = whole_bytes(basis * (1 + p->margin));
 	a->limits.mem_bytes = whole_bytes(basis * (1 + 2 * p->margin));
@@ -168,8 +170,17 @@ static double excess(double larger, double smaller, double little)
 	return larger > smaller * TOO_MUCH && larger - smaller > little ? 1 - smaller / larger : 0;
 }
 
+/* Whether kills still count: the limit is not above that of the kills, as far as it is known. */
+static bool is_killed(const struct advice_now *now, const struct advice *a)
+{
+	return a->oom_kills && !(a->oom_limit_bytes > 0 &&
+				 (!now->limits.has_mem ||
+				  (double)now->limits.mem_bytes > a->oom_limit_bytes * SAME_LIMIT));
+}
+
 static void judge(const struct advice_now *now, struct advice *a)
 {
+	bool killed = is_killed(now, a);
 	double want_cpu = (double)a->requests.cpu_milli, has_cpu = (double)now->requests.cpu_milli;
 	double want_mem = (double)a->requests.mem_bytes, has_mem = (double)now->requests.mem_bytes;
 	double small = 0, large = 0;
@@ -185,11 +196,11 @@ static void judge(const struct advice_now *now, struct advice *a)
 		small = fmax(small, excess(want_mem, has_mem, LITTLE_MEM));
 		large = fmax(large, excess(has_mem, want_mem, LITTLE_MEM));
 	}
-	a->verdict = !now->declared		 ? ADVICE_UNDECLARED
-		     : small > 0 || a->oom_kills ? ADVICE_TOO_SMALL
-		     : large > 0		 ? ADVICE_TOO_LARGE
-						 : ADVICE_FITS;
-	a->urgency = a->verdict == ADVICE_TOO_SMALL   ? 1 + small + (a->oom_kills ? 1 : 0)
+	a->verdict = !now->declared	   ? ADVICE_UNDECLARED
+		     : small > 0 || killed ? ADVICE_TOO_SMALL
+		     : large > 0	   ? ADVICE_TOO_LARGE
+					   : ADVICE_FITS;
+	a->urgency = a->verdict == ADVICE_TOO_SMALL   ? 1 + small + (killed ? 1 : 0)
 		     : a->verdict == ADVICE_TOO_LARGE ? large
 						      : 0;
 }
@@ -242,11 +253,15 @@ static void say_memory(const struct advice_options *o, const struct advice *a, s
 		why,
 		"Memory request %s, limit %s: the peak of %d days is %s, and %.0f%% or %.0f%%.\n",
 		request, limit, p->days, peak, p->margin * 100, 2 * p->margin * 100);
-	if (a->oom_kills)
-		buf_printf(why,
-			   "The kernel killed it %u time%s for memory: the peak counts as at least "
-			   "120%% of the limit.\n",
-			   a->oom_kills, units_plural(a->oom_kills));
+	if (!a->oom_kills)
+		return;
+	buf_printf(why, "The kernel killed it %u time%s for memory", a->oom_kills,
+		   units_plural(a->oom_kills));
+	units_bytes(a->oom_limit_bytes, limit);
+	if (a->oom_limit_bytes > 0)
+		buf_printf(why, " at a limit of %s: the peak counts as at least 120%% of it",
+			   limit);
+	buf_add_str(why, ".\n");
 }
 
 static void explain(const struct demand_record *r, const struct advice_options *o,
@@ -272,11 +287,12 @@ void advice_make(const struct demand_record *r, const struct advice_now *now,
 		.throttled_at_limit = NAN,
 		.throttled_share = r->periods > 0 ? r->throttled_periods / r->periods : NAN,
 		.start_milli = NAN,
+		.oom_limit_bytes = NAN,
 	};
 	a->confidence = a->hours < 1 ? ADVICE_LOW : a->hours < 24 ? ADVICE_MEDIUM : ADVICE_HIGH;
 	read_days(r, now_ns, a);
 	propose_cpu(r, o, a);
-	propose_memory(r, now, o, now_ns, a);
+	propose_memory(r, o, now_ns, a);
 	judge(now, a);
 	if (why)
 		explain(r, o, a, why);

@@ -4,8 +4,8 @@
  *
  *	CPU request	a percentile of demand, but for starts: --policy saving 80, balanced 90, safe 99
  *	memory request	the peak and 5, 15 or 30 %; saving looks at the last two days, others at four.
- *			After an OOM kill the peak is at least 120 % of the limit: what was killed
- *			would have grown
+ *			After an OOM kill the peak is at least 120 % of the limit at the kill: what
+ *			was killed would have grown
  *	memory limit	the peak and twice those percent
  *	CPU limit	the least border of a bucket with at most x of the samples in which it ran
  *			above it: a sample is as long as a period of the quota, and a period with more
@@ -29,7 +29,8 @@ enum advice_policy { ADVICE_BALANCED, ADVICE_SAVING, ADVICE_SAFE, ADVICE_POLICIE
 enum advice_confidence { ADVICE_LOW, ADVICE_MEDIUM, ADVICE_HIGH };
 enum advice_verdict {
 	ADVICE_UNKNOWN, /* too little was measured */
-	ADVICE_TOO_SMALL, /* a request by more than a tenth, or it was killed for memory */
+	/* a request by more than a tenth; or it was killed for memory, and its limit was not raised */
+	ADVICE_TOO_SMALL,
 	ADVICE_TOO_LARGE, /* by more than a tenth, and no request is too small */
 	ADVICE_FITS,
 	ADVICE_UNDECLARED, /* no Kubernetes API says what it requests */
@@ -62,6 +63,7 @@ struct advice {
 	double peak_bytes; /* NaN: not known */
 	double throttled_share; /* of periods; NaN: there was no quota */
 	uint32_t oom_kills; /* of the last four days */
+	double oom_limit_bytes; /* the largest limit at those kills; NaN: not known */
 	struct resource_list requests, limits; /* proposed */
 	double throttled_at_limit; /* predicted share; NaN: no limit is proposed */
 	double urgency; /* what hurts most is highest: 1..3 too small, 0..1 too large, -1 unknown */
