@@ -6,7 +6,8 @@
  *   {"apiVersion","kind":"AdviceList","time","policy","throttledBelow",
  *    "total":{"containers","verdicts":{VERDICT:count,..},"freed":{"cpuMillicores","memoryBytes"},
  *             "missing":{..}},
- *    "items":[{"namespace","workload":{"kind","name"},"container","pods","verdict","urgency",
+ *    "items":[{"namespace","workload":{"kind","name"},"container","pods","verdict",
+ *              "verdicts":{"cpu","memory"},"urgency",
  *              "confidence","hours","requests":{..},"limits":{..},
  *              "demand":{"cpuMillicores":{"p50","p95","p99","startPeak"},"memoryPeakBytes",
  *                        "throttledRatio","oomKills","oomLimitBytes"},
@@ -263,6 +264,10 @@ static void write_item(struct jsonw *w, const struct demand_record *r, const str
 		jsonw_key_bool(w, "sidecar", true);
 	jsonw_key_uint(w, "pods", now->pods);
 	jsonw_key_string(w, "verdict", advice_verdicts[a->verdict]);
+	jsonw_key_object(w, "verdicts");
+	jsonw_key_string(w, "cpu", advice_verdicts[a->cpu]);
+	jsonw_key_string(w, "memory", advice_verdicts[a->memory]);
+	jsonw_object_close(w);
 	jsonw_key_fixed(w, "urgency", a->urgency, 4);
 	jsonw_key_string(w, "confidence", advice_confidences[a->confidence]);
 	jsonw_key_fixed(w, "hours", a->hours, 4);

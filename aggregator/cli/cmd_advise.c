@@ -112,6 +112,23 @@ static const struct column_paint verdicts[] = {
 	{NULL, PAINT_PLAIN},
 };
 
+/* "tooSmall:cpu,mem" */
+static void cell_verdict(const struct row *r, const struct column *c)
+{
+	const char *verdict = document_text_or(r->item, c->at, "-");
+	const struct column_paint *p = c->paints;
+	bool cpu = document_is(r->item, "verdicts.cpu", verdict),
+	     memory = document_is(r->item, "verdicts.memory", verdict);
+
+	while (p->text && strcmp(p->text, verdict) != 0)
+		p++;
+	row_add(r, p->paint, true, "%s%s", verdict,
+		!p->text	? ""
+		: cpu && memory ? ":cpu,mem"
+		: cpu		? ":cpu"
+				: ":mem");
+}
+
 #define DEMAND_CPU(statistic) "demand.cpuMillicores." statistic
 
 /* clang-format off */
@@ -120,7 +137,7 @@ static const struct column columns[] = {
 	{"WORKLOAD", FORM_NAME, cell_workload, .at = "workload.name", .of = "workload.kind"},
 	{"CONTAINER", FORM_NAME, cell_text, .at = "container", .empty = columns_unknown},
 	{"PODS", FORM_RIGHT, cell_count, .at = "pods", .wide = true},
-	{"ADVICE", FORM_LEFT, cell_text, .at = "verdict", .paints = verdicts},
+	{"ADVICE", FORM_LEFT, cell_verdict, .at = "verdict", .paints = verdicts},
 	{"CPU-REQ", FORM_RIGHT, cell_cpu, .at = "requests.cpuMillicores"},
 	{"CPU-NEEDED", FORM_RIGHT, cell_cpu, .at = "proposed.requests.cpuMillicores"},
 	{"CPU-LIM", FORM_RIGHT, cell_cpu_limit, .at = "limits.cpuMillicores", .spare = 5},
@@ -148,6 +165,8 @@ static const struct csv_field fields[] = {
 	{"container", "container"},
 	{"pods", "pods"},
 	{"advice", "verdict"},
+	{"cpu_advice", "verdicts.cpu"},
+	{"memory_advice", "verdicts.memory"},
 	{"urgency", "urgency"},
 	{"confidence", "confidence"},
 	{"hours", "hours"},

@@ -30,9 +30,10 @@ const struct option_note cli_manual[] = {
 	 "Pods of a node: those that have to move + those of DaemonSets, which end with the node."},
 	{NULL, "1+1", "Pods of a quota: those with a node + those without."},
 	{NULL, "ADVICE",
-	 "tooSmall: a request is too small by more than a tenth, or the container was killed for "
-	 "memory. tooLarge: by more than a tenth, and none is too small. undeclared: no API says "
-	 "what it requests. unknown: too little was measured."},
+	 "tooSmall: a request is too small by more than a tenth, the container was killed for "
+	 "memory, or its CPU limit throttles it; behind it the resources. tooLarge: by more than "
+	 "a tenth, and none is too small. undeclared: no API says what it requests. unknown: too "
+	 "little was measured."},
 	{NULL, "atMax", "Pods wait because of MAX, until others of their quota end."},
 	{NULL, "blend", "Weights by which scores of plugins are added up."},
 	{NULL, "BORROWED", "Use above MIN: the unused MIN of other quotas."},
@@ -100,7 +101,7 @@ const struct option_note cli_manual[] = {
 	{NULL, "needed", "The node stays. REASON says why."},
 	{NULL, "NO-LIMIT", "Containers without a limit of CPU/memory."},
 	{NULL, "notExamined", "The planner had no time left for the node."},
-	{NULL, "OOM", "OOM kills in the last 5 minutes."},
+	{NULL, "OOM", "OOM kills in the last 5 minutes; of advise in the last four days."},
 	{NULL, "OVERFLOW",
 	 "Control groups above the agent's limit; only their parents count them."},
 	{NULL, "overMax", "The namespace uses more than MAX."},
@@ -131,7 +132,9 @@ const struct option_note cli_manual[] = {
 	{NULL, "START", "Largest demand for CPU in the first two minutes of a container."},
 	{NULL, "starved", "Pods wait within MIN, because other quotas borrow it."},
 	{NULL, "STEAL", "Share of CPU time that the hypervisor took."},
-	{NULL, "THROTTLED", "Share of CPU periods that hit the CPU limit."},
+	{NULL, "THROTTLED",
+	 "Share of CPU periods that hit the CPU limit; of advise over days, of which each counts "
+	 "half as much as the next."},
 	{NULL, "TIER",
 	 "Source of the agent's samples. T0 to T2: BPF, by the best interface of the kernel. T3: "
 	 "cgroup files alone, once a second; deviations are coarser."},

@@ -27,6 +27,7 @@ static const struct given {
 	struct part parts[3];
 	float start_milli;
 	float peaks_mib[4]; /* today, yesterday, .. */
+	double throttled; /* share of periods */
 	uint32_t oom_kills;
 	float oom_limit_mib; /* at the kills */
 	double sample_seconds, hours;
@@ -39,6 +40,7 @@ static const struct given {
 	int64_t want_mem_mib, want_mem_limit_mib;
 	enum advice_verdict verdict;
 	enum advice_confidence confidence;
+	const char *says;
 } cases[] = {
 	{"constant use, requests that fit", .parts = {{200, 3600}}, .peaks_mib = {100},
 	 .sample_seconds = 0.1, .hours = 30, .throttled_below = 0.01, .cpu_request = 200,
@@ -60,15 +62,15 @@ static const struct given {
 	 .cpu_request = 100, .mem_request_mib = 126, .want_cpu = 100, .want_limit = 105,
 	 .want_mem_mib = 126, .want_mem_limit_mib = 132, .verdict = ADVICE_FITS},
 	{"killed at its limit: its peak would have been higher", .parts = {{100, 1000}},
-	 .peaks_mib = {99}, .oom_kills = 2, .oom_limit_mib = 100, .sample_seconds = 0.1, .throttled_below = 0.01,
-	 .cpu_request = 100, .mem_request_mib = 500, .mem_limit_mib = 100, .want_cpu = 100,
-	 .want_limit = 105, .want_mem_mib = 138, .want_mem_limit_mib = 156,
-	 .verdict = ADVICE_TOO_SMALL},
+	 .peaks_mib = {99}, .oom_kills = 2, .oom_limit_mib = 100, .sample_seconds = 0.1,
+	 .throttled_below = 0.01, .cpu_request = 100, .mem_request_mib = 500, .mem_limit_mib = 100,
+	 .want_cpu = 100, .want_limit = 105, .want_mem_mib = 138, .want_mem_limit_mib = 156,
+	 .verdict = ADVICE_TOO_SMALL, .says = "at a limit of 100.0Mi: at least 120% of that"},
 	{"the limit was raised since the kills, which ask for no more", .parts = {{100, 1000}},
 	 .peaks_mib = {250}, .oom_kills = 2, .oom_limit_mib = 250, .sample_seconds = 0.1,
-	 .throttled_below = 0.01, .cpu_request = 100, .mem_request_mib = 345,
-	 .mem_limit_mib = 8192, .want_cpu = 100, .want_limit = 105, .want_mem_mib = 345,
-	 .want_mem_limit_mib = 390, .verdict = ADVICE_FITS},
+	 .throttled_below = 0.01, .cpu_request = 100, .mem_request_mib = 345, .mem_limit_mib = 8192,
+	 .want_cpu = 100, .want_limit = 105, .want_mem_mib = 345, .want_mem_limit_mib = 390,
+	 .verdict = ADVICE_FITS},
 	{"the limit was taken away since", .parts = {{100, 1000}}, .peaks_mib = {250},
 	 .oom_kills = 2, .oom_limit_mib = 250, .sample_seconds = 0.1, .throttled_below = 0.01,
 	 .cpu_request = 100, .mem_request_mib = 345, .want_cpu = 100, .want_limit = 105,
@@ -77,6 +79,23 @@ static const struct given {
 	 .oom_kills = 1, .sample_seconds = 0.1, .throttled_below = 0.01, .cpu_request = 100,
 	 .mem_request_mib = 115, .mem_limit_mib = 8192, .want_cpu = 100, .want_limit = 105,
 	 .want_mem_mib = 115, .want_mem_limit_mib = 130, .verdict = ADVICE_TOO_SMALL},
+	{"the limit throttles it", .parts = {{0, 3000}, {1000, 300}}, .peaks_mib = {100},
+	 .throttled = 0.2, .sample_seconds = 0.1, .throttled_below = 0.01, .cpu_request = 10,
+	 .cpu_limit = 500, .mem_request_mib = 115, .want_cpu = 10, .want_limit = 1025,
+	 .want_mem_mib = 115, .want_mem_limit_mib = 130, .verdict = ADVICE_TOO_SMALL,
+	 .says = "CPU tooSmall: the limit throttles it, and the request is 10m.\n"},
+	{"the limit was raised since", .parts = {{0, 3000}, {1000, 300}}, .peaks_mib = {100},
+	 .throttled = 0.2, .sample_seconds = 0.1, .throttled_below = 0.01, .cpu_request = 10,
+	 .cpu_limit = 1100, .mem_request_mib = 115, .want_cpu = 10, .want_limit = 1025,
+	 .want_mem_mib = 115, .want_mem_limit_mib = 130, .verdict = ADVICE_FITS,
+	 .says = "throttles it in 20.0% of the periods"},
+	{"the least memory", .parts = {{100, 1000}}, .peaks_mib = {0.25F}, .sample_seconds = 0.1,
+	 .throttled_below = 0.01, .cpu_request = 100, .mem_request_mib = 64, .hours = 1.0 / 60,
+	 .want_cpu = 100, .want_limit = 105, .want_mem_mib = 16, .want_mem_limit_mib = 16,
+	 .verdict = ADVICE_TOO_LARGE,
+	 .says = "Memory request 16.0Mi, limit 16.0Mi: the peak of 4 days is 256.0Ki, and no "
+		 "request "
+		 "is below 16 MiB.\n"},
 	{"samples of a second say nothing of periods", .parts = {{100, 1000}}, .sample_seconds = 1,
 	 .throttled_below = 0.01, .cpu_request = 100, .want_cpu = 100, .verdict = ADVICE_FITS},
 	{"a start alone", .start_milli = 2000, .sample_seconds = 0.1, .throttled_below = 0.01},
@@ -94,7 +113,8 @@ static const struct given {
 	 .sample_seconds = 0.1, .throttled_below = 0.01, .want_cpu = 500, .want_limit = 540,
 	 .verdict = ADVICE_UNDECLARED},
 	{"no requests at all", .parts = {{500, 1000}}, .sample_seconds = 0.1,
-	 .throttled_below = 0.01, .want_cpu = 500, .want_limit = 540, .verdict = ADVICE_TOO_SMALL},
+	 .throttled_below = 0.01, .want_cpu = 500, .want_limit = 540, .verdict = ADVICE_TOO_SMALL,
+	 .says = "CPU tooSmall: no request is declared.\n"},
 };
 
 static void add(struct demand_weights *w, double *room, const struct part *p)
@@ -149,6 +169,8 @@ static void test_proposals(void **state)
 			seconds += g->parts[k].seconds;
 		}
 		r.samples = seconds / g->sample_seconds;
+		r.periods = g->throttled > 0 ? 100 : 0;
+		r.throttled_periods = 100 * g->throttled;
 		r.measured_ns = (int64_t)(g->hours * 3600e9);
 		for (int d = 0; d < 4; d++)
 			if (g->peaks_mib[d] > 0)
@@ -162,7 +184,7 @@ static void test_proposals(void **state)
 		advice_make(&r, &now, &options, NOW_NS, &a, &why);
 		assert_true(g->start_milli > 0 ? a.start_milli == (double)g->start_milli
 					       : isnan(a.start_milli));
-		if (!is_right(g, &a) || !why.len)
+		if (!is_right(g, &a) || !why.len || (g->says && !strstr(why.data, g->says)))
 			fail_msg("%s: CPU %ld, limit %ld, memory %ld and %ld MiB, %s, %s: %s",
 				 g->what, (long)a.requests.cpu_milli, (long)a.limits.cpu_milli,
 				 (long)(a.requests.mem_bytes >> 20),
@@ -179,16 +201,24 @@ static void test_order(void **state)
 	static const struct {
 		int64_t request;
 		uint32_t kills;
-	} falling[] = {{1000, 1}, {100, 0}, {500, 0}, {5000, 0}, {1500, 0}, {1000, 0}};
+		int64_t limit;
+		double throttled;
+	} falling[] = {
+		{1000, 1, 0, 0}, {100, 0, 0, 0},  {500, 0, 0, 0},  {1000, 0, 500, 0.2},
+		{0, 0, 0, 0},	 {5000, 0, 0, 0}, {1500, 0, 0, 0}, {1000, 0, 500, 0.01},
+	};
 	double last = INFINITY, room[10];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(falling) / sizeof(falling[0]); i++) {
 		const struct advice_now now = {.declared = true,
-					       .requests = list_of(falling[i].request, 0)};
+					       .requests = list_of(falling[i].request, 0),
+					       .limits = list_of(falling[i].limit, 0)};
 		struct demand_record r = {.seen_ns = NOW_NS, .epoch_ns = NOW_NS, .samples = 10000};
 		struct advice a;
 
+		r.periods = falling[i].limit ? 100 : 0;
+		r.throttled_periods = 100 * falling[i].throttled;
 		add(&r.cpu, room, &(struct part){1000, 1000});
 		r.days[TODAY % DEMAND_DAYS] = (struct demand_day){TODAY, falling[i].kills, 0, 0, 0};
 		advice_make(&r, &now, &options, NOW_NS, &a, NULL);

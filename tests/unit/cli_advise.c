@@ -125,8 +125,10 @@ static const struct given {
 	/* sql demands ten times its request; app a fifth of it. */
 	{"advise --no-headers",
 	 0,
-	 {"Deployment/api      app   tooSmall    4.00", "StatefulSet/db", "Deployment/web      app",
-	  "Unit/nginx.service  -     undeclared     -  1.00  500m"},
+	 {"StatefulSet/db      sql   tooSmall:cpu ",
+	  "Deployment/api      app   tooSmall:mem      4.00",
+	  "Deployment/web      app   tooLarge:cpu,mem",
+	  "Unit/nginx.service  -     undeclared           -  1.00  500m"},
 	 "gone"},
 	{"advise web --explain", 0, {"app", "CPU request 199m", "Memory request 115.0Mi"}, "sql"},
 	{"advise -l app=db", 0, {"sql"}, "Deployment"},

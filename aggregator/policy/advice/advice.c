@@ -15,6 +15,9 @@
 #define LONGEST_SAMPLE 0.25 /* seconds, for a limit: a quota has periods of 0.1 s */
 #define PERIOD_MILLI   10 /* a CPU keeps 1 ms of a quota when it idles: so much use begins a period */
 #define OOM_GROWTH     1.2
+#define UNDECLARED     1.0 /* urgency of a request that nobody declared */
+#define STARVED	       1.0 /* of a measured lack, without the share that is missing */
+#define KILLED	       2.0 /* share that counts as missing after an OOM kill */
 #define SAME_LIMIT     1.001 /* the kernel rounds a limit down to pages */
 
 static const struct policy_row {
@@ -178,31 +181,75 @@ static bool is_killed(const struct advice_now *now, const struct advice *a)
 				  (double)now->limits.mem_bytes > a->oom_limit_bytes * SAME_LIMIT));
 }
 
-static void judge(const struct advice_now *now, struct advice *a)
+/* Of a resource, in its unit. */
+struct need {
+	bool known, declared;
+	double now, needed, little;
+	double starved; /* 0..1: what else shows that it is too small; above 1: kills */
+};
+
+static enum advice_verdict judge_resource(const struct need *n, double *urgency)
 {
-	bool killed = is_killed(now, a);
-	double want_cpu = (double)a->requests.cpu_milli, has_cpu = (double)now->requests.cpu_milli;
-	double want_mem = (double)a->requests.mem_bytes, has_mem = (double)now->requests.mem_bytes;
-	double small = 0, large = 0;
+	double small = n->known ? excess(n->needed, n->now, n->little) : 0,
+	       large = n->known ? excess(n->now, n->needed, n->little) : 0;
+
+	if (n->starved > 0 || (small > 0 && n->declared))
+		*urgency = fmax(*urgency, STARVED + fmax(small, n->starved));
+	else if (small > 0)
+		*urgency = fmax(*urgency, UNDECLARED);
+	else if (large > 0)
+		*urgency = fmax(*urgency, large);
+	else
+		*urgency = fmax(*urgency, 0);
+	return n->starved > 0 || small > 0 ? ADVICE_TOO_SMALL
+	       : !n->known		   ? ADVICE_UNKNOWN
+	       : large > 0		   ? ADVICE_TOO_LARGE
+					   : ADVICE_FITS;
+}
+
+/* Share of throttled periods, if it is too large and the limit is smaller than proposed; else 0. */
+static double throttling(const struct advice_now *now, const struct advice_options *o,
+			 const struct advice *a)
+{
+	return now->limits.has_cpu && a->limits.has_cpu &&
+			       a->throttled_share > o->throttled_below &&
+			       excess((double)a->limits.cpu_milli, (double)now->limits.cpu_milli,
+				      LITTLE_CPU) > 0
+		       ? a->throttled_share
+		       : 0;
+}
+
+static void judge(const struct advice_now *now, const struct advice_options *o, struct advice *a)
+{
+	const struct need cpu = {a->requests.has_cpu,
+				 now->requests.has_cpu,
+				 (double)now->requests.cpu_milli,
+				 (double)a->requests.cpu_milli,
+				 LITTLE_CPU,
+				 throttling(now, o, a)};
+	const struct need mem = {a->requests.has_mem,
+				 now->requests.has_mem,
+				 (double)now->requests.mem_bytes,
+				 (double)a->requests.mem_bytes,
+				 LITTLE_MEM,
+				 is_killed(now, a) ? KILLED : 0};
+	double urgency = 0;
 
 	a->urgency = -1;
-	if (!a->requests.has_cpu && !a->requests.has_mem)
+	if (!cpu.known && !mem.known)
 		return;
-	if (a->requests.has_cpu) {
-		small = excess(want_cpu, has_cpu, LITTLE_CPU);
-		large = excess(has_cpu, want_cpu, LITTLE_CPU);
+	if (!now->declared) {
+		a->verdict = a->cpu = a->memory = ADVICE_UNDECLARED;
+		a->urgency = 0;
+		return;
 	}
-	if (a->requests.has_mem) {
-		small = fmax(small, excess(want_mem, has_mem, LITTLE_MEM));
-		large = fmax(large, excess(has_mem, want_mem, LITTLE_MEM));
-	}
-	a->verdict = !now->declared	   ? ADVICE_UNDECLARED
-		     : small > 0 || killed ? ADVICE_TOO_SMALL
-		     : large > 0	   ? ADVICE_TOO_LARGE
-					   : ADVICE_FITS;
-	a->urgency = a->verdict == ADVICE_TOO_SMALL   ? 1 + small + (killed ? 1 : 0)
-		     : a->verdict == ADVICE_TOO_LARGE ? large
-						      : 0;
+	a->cpu = judge_resource(&cpu, &urgency);
+	a->memory = judge_resource(&mem, &urgency);
+	a->verdict = a->cpu == ADVICE_TOO_SMALL || a->memory == ADVICE_TOO_SMALL ? ADVICE_TOO_SMALL
+		     : a->cpu == ADVICE_TOO_LARGE || a->memory == ADVICE_TOO_LARGE
+			     ? ADVICE_TOO_LARGE
+			     : ADVICE_FITS;
+	a->urgency = urgency;
 }
 
 /* --- words ------------------------------------------------------------------------------------ */
@@ -210,15 +257,17 @@ static void judge(const struct advice_now *now, struct advice *a)
 static void say_cpu(const struct demand_record *r, const struct advice_options *o,
 		    const struct advice *a, struct buf *why)
 {
-	char request[UNITS_LEN], p50[UNITS_LEN], p99[UNITS_LEN], limit[UNITS_LEN];
+	char request[UNITS_LEN], p50[UNITS_LEN], p99[UNITS_LEN], limit[UNITS_LEN], start[UNITS_LEN],
+		measured[UNITS_LEN];
 
 	units_cpu((double)a->requests.cpu_milli, request);
 	units_cpu(a->p50_milli, p50);
 	units_cpu(a->p99_milli, p99);
+	units_age(a->hours * 3600, measured);
 	buf_printf(why,
-		   "CPU request %s: demand is at most that in %.0f%% of the samples of %.1f hours, "
-		   "p50 %s, p99 %s.\n",
-		   request, policies[o->policy].percentile * 100, a->hours, p50, p99);
+		   "CPU request %s: demand is at most that in %.0f%% of the samples of %s, p50 %s, "
+		   "p99 %s.\n",
+		   request, policies[o->policy].percentile * 100, measured, p50, p99);
 	if (!isnan(a->throttled_share))
 		buf_printf(why, "Its quota throttles it in %.1f%% of the periods.\n",
 			   a->throttled_share * 100);
@@ -235,38 +284,64 @@ static void say_cpu(const struct demand_record *r, const struct advice_options *
 		   "throttled; at most %g%% may.\n",
 		   limit, a->throttled_at_limit * 100, o->throttled_below * 100);
 	if (a->start_milli > (double)a->limits.cpu_milli) {
-		units_cpu(a->start_milli, p99);
+		units_cpu(a->start_milli, start);
 		buf_printf(why, "A start demands up to %s: with this limit it takes longer.\n",
-			   p99);
+			   start);
 	}
 }
 
 static void say_memory(const struct advice_options *o, const struct advice *a, struct buf *why)
 {
-	char request[UNITS_LEN], peak[UNITS_LEN], limit[UNITS_LEN];
+	char request[UNITS_LEN], peak[UNITS_LEN], limit[UNITS_LEN], at_kill[UNITS_LEN];
 	const struct policy_row *p = &policies[o->policy];
+	bool kills = a->oom_limit_bytes > 0;
 
 	units_bytes((double)a->requests.mem_bytes, request);
 	units_bytes((double)a->limits.mem_bytes, limit);
 	units_bytes(a->peak_bytes, peak);
-	buf_printf(
-		why,
-		"Memory request %s, limit %s: the peak of %d days is %s, and %.0f%% or %.0f%%.\n",
-		request, limit, p->days, peak, p->margin * 100, 2 * p->margin * 100);
+	units_bytes(a->oom_limit_bytes, at_kill);
+	buf_printf(why, "Memory request %s, limit %s: the peak of %d days is %s", request, limit,
+		   p->days, peak);
+	if ((double)a->requests.mem_bytes <= LITTLE_MEM)
+		buf_add_str(why, ", and no request is below 16 MiB.\n");
+	else
+		buf_printf(why, "; the request is %.0f%% above %s, the limit %.0f%%.\n",
+			   p->margin * 100, kills ? "what is needed" : "it", 2 * p->margin * 100);
 	if (!a->oom_kills)
 		return;
 	buf_printf(why, "The kernel killed it %u time%s for memory", a->oom_kills,
 		   units_plural(a->oom_kills));
-	units_bytes(a->oom_limit_bytes, limit);
-	if (a->oom_limit_bytes > 0)
-		buf_printf(why, " at a limit of %s: the peak counts as at least 120%% of it",
-			   limit);
+	if (kills)
+		buf_printf(why, " at a limit of %s: at least 120%% of that is needed", at_kill);
 	buf_add_str(why, ".\n");
 }
 
-static void explain(const struct demand_record *r, const struct advice_options *o,
-		    const struct advice *a, struct buf *why)
+/* "CPU tooSmall: the request is 100m."; hurt: what else makes it too small, or NULL. */
+static void say_verdict(const char *name, enum advice_verdict verdict, const char *hurt,
+			bool declared, const char *request, struct buf *why)
 {
+	if (verdict != ADVICE_TOO_SMALL && verdict != ADVICE_TOO_LARGE)
+		return;
+	buf_printf(why, "%s %s: ", name, advice_verdicts[verdict]);
+	if (hurt)
+		buf_printf(why, "%s, and ", hurt);
+	if (declared)
+		buf_printf(why, "the request is %s.\n", request);
+	else
+		buf_add_str(why, "no request is declared.\n");
+}
+
+static void explain(const struct demand_record *r, const struct advice_now *now,
+		    const struct advice_options *o, const struct advice *a, struct buf *why)
+{
+	char cpu[UNITS_LEN], memory[UNITS_LEN];
+
+	units_cpu((double)now->requests.cpu_milli, cpu);
+	units_bytes((double)now->requests.mem_bytes, memory);
+	say_verdict("CPU", a->cpu, throttling(now, o, a) > 0 ? "the limit throttles it" : NULL,
+		    now->requests.has_cpu, cpu, why);
+	say_verdict("Memory", a->memory, is_killed(now, a) ? "it was killed" : NULL,
+		    now->requests.has_mem, memory, why);
 	if (a->requests.has_cpu)
 		say_cpu(r, o, a, why);
 	else
@@ -293,7 +368,7 @@ void advice_make(const struct demand_record *r, const struct advice_now *now,
 	read_days(r, now_ns, a);
 	propose_cpu(r, o, a);
 	propose_memory(r, o, now_ns, a);
-	judge(now, a);
+	judge(now, o, a);
 	if (why)
-		explain(r, o, a, why);
+		explain(r, now, o, a, why);
 }

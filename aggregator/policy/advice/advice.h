@@ -7,9 +7,10 @@
  *			After an OOM kill the peak is at least 120 % of the limit at the kill: what
  *			was killed would have grown
  *	memory limit	the peak and twice those percent
- *	CPU limit	the least border of a bucket with at most x of the samples in which it ran
- *			above it: a sample is as long as a period of the quota, and a period with more
- *			demand than the quota is throttled. At least the request. The kernel counts no
+ *	CPU limit	the smallest bucket border that demand exceeds in at most `throttled_below` of
+ *			the samples in which the container ran; at least the request; none if samples
+ *			are longer than LONGEST_SAMPLE on average. A sample is as long as a period of
+ *			the quota, which throttles a period with more demand. The kernel counts no
  *			periods without use, and with less than 1 ms (10 millicores) only some of them
  *
  * A percentile is the geometric middle of its bucket: within 5 %. The CPU limit is at most 10 % above
@@ -29,7 +30,10 @@ enum advice_policy { ADVICE_BALANCED, ADVICE_SAVING, ADVICE_SAFE, ADVICE_POLICIE
 enum advice_confidence { ADVICE_LOW, ADVICE_MEDIUM, ADVICE_HIGH };
 enum advice_verdict {
 	ADVICE_UNKNOWN, /* too little was measured */
-	/* a request by more than a tenth; or it was killed for memory, and its limit was not raised */
+	/*
+	 * A request by more than a tenth; or the container was killed for memory, and its limit was
+	 * not raised since; or its CPU limit throttles more than it may.
+	 */
 	ADVICE_TOO_SMALL,
 	ADVICE_TOO_LARGE, /* by more than a tenth, and no request is too small */
 	ADVICE_FITS,
@@ -54,7 +58,7 @@ struct advice_now {
 };
 
 struct advice {
-	enum advice_verdict verdict;
+	enum advice_verdict verdict, cpu, memory; /* of both, and of each resource */
 	enum advice_confidence confidence;
 	double hours; /* in which it was measured */
 	/* of demand, in millicores; NaN: not known */
@@ -66,7 +70,11 @@ struct advice {
 	double oom_limit_bytes; /* the largest limit at those kills; NaN: not known */
 	struct resource_list requests, limits; /* proposed */
 	double throttled_at_limit; /* predicted share; NaN: no limit is proposed */
-	double urgency; /* what hurts most is highest: 1..3 too small, 0..1 too large, -1 unknown */
+	/*
+	 * What hurts most is highest: 3 killed, 1..2 starved (1 and the share that is missing or
+	 * throttled), 1 no request is declared, 0..1 too large, -1 unknown.
+	 */
+	double urgency;
 };
 
 /* Appends sentences with the numbers of each proposal to why, a line each; it may be NULL. */
