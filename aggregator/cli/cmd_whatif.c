@@ -41,9 +41,11 @@ static const struct option_spec specs[] = {
 	CLI_LIST("taint", changes.taint, "TAINT",
 		 "NODE:KEY[=VALUE]:EFFECT adds a taint, NODE:KEY- and NODE:KEY:EFFECT- remove it. No pod is evicted."),
 	CLI_LIST("scale", changes.scale, "SCALE",
-		 "NAMESPACE/WORKLOAD=N sets the number of pods of a Deployment, StatefulSet or other controller."),
+		 "NAMESPACE/WORKLOAD=N sets the number of pods of a Deployment, StatefulSet or other controller; "
+		 "NAMESPACE/KIND/WORKLOAD=N where kinds share a name."),
 	CLI_LIST("resize", changes.resize, "REQUESTS",
-		 "NAMESPACE/WORKLOAD=[CONTAINER/]cpu:200m,memory:1Gi sets the requests of its pods."),
+		 "NAMESPACE/WORKLOAD=[CONTAINER/]cpu:200m,limits.memory:1Gi sets requests and limits of its pods; the name "
+		 "as for --scale."),
 	CLI_LIST("apply", changes.apply, "FILE",
 		 "Add the objects of a YAML or JSON file, or replace those of the same names."),
 	CLI_LIST("set", settings, "OPTION=VALUE",

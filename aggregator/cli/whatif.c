@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "aggregator/api/pod_file.h"
 #include "aggregator/model/object.h"
@@ -32,8 +33,11 @@ enum { FILE_MOST = 64 << 20, DEPTH_MOST = 64, REPLICAS_MOST = 10000, NODES_MOST 
 
 /* --- workloads -------------------------------------------------------------------------------- */
 
-/* The name of what people call the workload: a Deployment's, without the hash of its ReplicaSet. */
-static bool is_of_workload(const cJSON *pod, const char *namespace, const char *workload)
+/*
+ * The kind of the workload if the pod belongs to it, else NULL. The name is what people call it: a
+ * Deployment's, without the hash of its ReplicaSet.
+ */
+static const char *kind_if_of(const cJSON *pod, const char *namespace, const char *workload)
 {
 	const cJSON *controller;
 	const char *owner, *hash;
@@ -42,20 +46,22 @@ static bool is_of_workload(const cJSON *pod, const char *namespace, const char *
 	if (!document_is(pod, "kind", "Pod") ||
 	    !document_is(pod, "metadata.namespace", namespace) || whatif_has_ended(pod) ||
 	    document_text(pod, "metadata.deletionTimestamp"))
-		return false;
+		return NULL;
 	controller = document_controller(pod);
 	owner = document_text_or(controller, "name", "");
 	hash = document_label(pod, "pod-template-hash");
 	if (strcmp(owner, workload) == 0)
-		return true;
+		return document_text_or(controller, "kind", "");
 	if (!document_is(controller, "kind", "ReplicaSet") || strncmp(owner, workload, len) != 0 ||
 	    owner[len] != '-')
-		return false;
-	return hash ? strcmp(owner + len + 1, hash) == 0 : !strchr(owner + len + 1, '-');
+		return NULL;
+	if (hash ? strcmp(owner + len + 1, hash) != 0 : strchr(owner + len + 1, '-') != NULL)
+		return NULL;
+	return "Deployment";
 }
 
 struct workload {
-	char *namespace, *name; /* owned */
+	char *namespace, *kind, *name; /* owned; no kind: any */
 	const char *rest; /* of the text, behind "=" */
 	cJSON **pods; /* owned; the pods are borrowed */
 	size_t count;
@@ -64,6 +70,7 @@ struct workload {
 static void workload_fini(struct workload *of)
 {
 	free(of->namespace);
+	free(of->kind);
 	free(of->name);
 	free(of->pods);
 }
@@ -73,7 +80,9 @@ static void find_pods(const struct whatif *w, struct workload *of)
 	cJSON *item;
 
 	cJSON_ArrayForEach (item, w->items) {
-		if (!is_of_workload(item, of->namespace, of->name))
+		const char *kind = kind_if_of(item, of->namespace, of->name);
+
+		if (!kind || (of->kind && strcasecmp(kind, of->kind) != 0))
 			continue;
 		/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 		of->pods = array_grow(of->pods, of->count, sizeof(*of->pods));
@@ -81,24 +90,47 @@ static void find_pods(const struct whatif *w, struct workload *of)
 	}
 }
 
-/* "NAMESPACE/NAME=REST" */
+/* A name without a kind is that of one workload. */
+static int check_kinds(const struct whatif *w, const struct workload *of)
+{
+	const char *first = kind_if_of(of->pods[0], of->namespace, of->name);
+
+	for (size_t i = 1; i < of->count; i++) {
+		const char *kind = kind_if_of(of->pods[i], of->namespace, of->name);
+
+		if (strcmp(kind, first) != 0)
+			return whatif_refuse(w,
+					     "a %s and a %s have this name: name one, as in "
+					     "%s/%s/%s=..",
+					     first, kind, of->namespace, first, of->name);
+	}
+	return 0;
+}
+
+/* "NAMESPACE/NAME=REST" or "NAMESPACE/KIND/NAME=REST"; kinds in any case. */
 static int find_workload(const struct whatif *w, struct workload *of)
 {
-	const char *slash = strchr(w->text, '/'), *equals = strchr(w->text, '=');
+	const char *slash = strchr(w->text, '/'), *equals = strchr(w->text, '='),
+		   *name = slash ? slash + 1 : NULL, *second = slash ? strchr(name, '/') : NULL;
 
 	*of = (struct workload){.rest = ""};
-	if (!slash || !equals || slash > equals || slash == w->text || equals == slash + 1) {
-		whatif_refuse(w, "must be NAMESPACE/WORKLOAD=..");
+	if (second && equals && second < equals)
+		name = second + 1;
+	if (!slash || !equals || slash > equals || slash == w->text || equals == name ||
+	    name == slash + 2) {
+		whatif_refuse(w, "must be NAMESPACE/WORKLOAD=.. or NAMESPACE/KIND/WORKLOAD=..");
 		return -EINVAL;
 	}
 	of->namespace = mem_strndup(w->text, (size_t)(slash - w->text));
-	of->name = mem_strndup(slash + 1, (size_t)(equals - slash) - 1);
+	if (name > slash + 1)
+		of->kind = mem_strndup(slash + 1, (size_t)(name - slash) - 2);
+	of->name = mem_strndup(name, (size_t)(equals - name));
 	of->rest = equals + 1;
 	find_pods(w, of);
 	if (of->count)
-		return 0;
-	whatif_refuse(w, "there is no pod of a workload \"%s\" in the namespace \"%s\"", of->name,
-		      of->namespace);
+		return check_kinds(w, of);
+	whatif_refuse(w, "there is no pod of a %s \"%s\" in the namespace \"%s\"",
+		      of->kind ? of->kind : "workload", of->name, of->namespace);
 	return -EINVAL;
 }
 
@@ -120,20 +152,6 @@ static int compare_leaving(const void *a, const void *b)
 		order = strcmp(document_text_or(y, "metadata.creationTimestamp", ""),
 			       document_text_or(x, "metadata.creationTimestamp", ""));
 	return order ? order : strcmp(y_name, x_name);
-}
-
-static int check_controllers(const struct whatif *w, const struct workload *of)
-{
-	const char *first = document_text_or(document_controller(of->pods[0]), "kind", "");
-
-	if (strcmp(first, "DaemonSet") == 0)
-		return whatif_refuse(w, "a DaemonSet has a pod on each node");
-	for (size_t i = 1; i < of->count; i++)
-		if (!document_is(document_controller(of->pods[i]), "kind", first))
-			return whatif_refuse(w, "a %s and a %s have this name", first,
-					     document_text_or(document_controller(of->pods[i]),
-							      "kind", ""));
-	return 0;
 }
 
 /* Of several ReplicaSets, while a Deployment is rolled out, nobody knows who has how many. */
@@ -182,8 +200,8 @@ static int scale(struct whatif *w)
 			rc = whatif_refuse(w, "must end in a number of replicas, at most %d",
 					   REPLICAS_MOST);
 	}
-	if (!rc)
-		rc = check_controllers(w, &of);
+	if (!rc && document_is(document_controller(of.pods[0]), "kind", "DaemonSet"))
+		rc = whatif_refuse(w, "a DaemonSet has a pod on each node");
 	if (!rc) {
 		set_replicas(w, &of, replicas);
 		/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
@@ -242,20 +260,24 @@ static int check_limits(const struct whatif *w, const char *object, const cJSON 
 	return 0;
 }
 
-static int set_request(struct whatif *w, cJSON *container, const char *name, const char *amount)
+/* A request, or "limits.NAME". */
+static int set_amount(struct whatif *w, cJSON *container, const char *name, const char *amount)
 {
+	bool is_limit = strncmp(name, "limits.", 7) == 0;
+	const char *resource = is_limit ? name + 7 : name;
 	int64_t milli;
 
-	if (!has_resource(w, name))
-		return whatif_refuse(w, "no node has a resource \"%s\"", name);
+	if (!has_resource(w, resource))
+		return whatif_refuse(w, "no node has a resource \"%s\"", resource);
 	if (quantity_parse_milli(amount, &milli, w->error) || milli < 0)
 		return whatif_refuse(w, "\"%s\" is no amount", amount);
-	whatif_set_text(whatif_object_in(whatif_object_in(container, "resources"), "requests"),
-			name, amount);
+	whatif_set_text(whatif_object_in(whatif_object_in(container, "resources"),
+					 is_limit ? "limits" : "requests"),
+			resource, amount);
 	return 0;
 }
 
-/* "cpu:200m,memory:1Gi" */
+/* "limits.memory:2Gi,cpu:200m,memory:1Gi" */
 static int resize_container(struct whatif *w, cJSON *container, const char *amounts)
 {
 	char *text = mem_strdup(amounts), *save, *part;
@@ -270,7 +292,7 @@ static int resize_container(struct whatif *w, cJSON *container, const char *amou
 			continue;
 		}
 		*colon = '\0';
-		rc = set_request(w, container, part, colon + 1);
+		rc = set_amount(w, container, part, colon + 1);
 	}
 	free(text);
 	return rc ? rc : check_limits(w, "", container);

@@ -234,6 +234,7 @@ static void test_changed_workloads(void **state)
 		{"scale", "shop/web=1", NULL, "PodDisruptionBudget b", "status.disruptionsAllowed",
 		 "1"},
 		{"scale", "shop/db=1", NULL, "Pod db-10", "", ""},
+		{"scale", "shop/StatefulSet/db=1", NULL, "Pod db-10", "", ""},
 		{"scale", "shop/db=1", NULL, "Pod db-9", "spec.nodeName", "\"a\""},
 		{"scale", "shop/job=0", NULL, "Pod job-1", "", ""},
 		{"scale", "shop/web-5d=4", NULL, "count Pod", "", "8"},
@@ -244,6 +245,10 @@ static void test_changed_workloads(void **state)
 		{"resize", "shop/web=cpu:200m,memory:1Gi", NULL, "Pod web-5d-2", "spec.containers",
 		 "[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"200m\",\"memory\":"
 		 "\"1Gi\"},\"limits\":{\"cpu\":\"2\"}}}]"},
+		{"resize", "shop/deployment/web=c/limits.cpu:4,cpu:3", NULL, "Pod web-5d-1",
+		 "spec.containers",
+		 "[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"3\"},\"limits\":{"
+		 "\"cpu\":\"4\"}}}]"},
 		{"resize", "shop/web=c/cpu:2", NULL, "Pod web-5d-1", "spec.containers",
 		 "[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"2\"},\"limits\":{"
 		 "\"cpu\":\"2\"}}}]"},
@@ -338,6 +343,11 @@ static void test_refusals(void **state)
 		{"scale", "web=1", NULL, "must be NAMESPACE/WORKLOAD=.."},
 		{"scale", "web=1/2", NULL, "must be NAMESPACE/WORKLOAD=.."},
 		{"scale", "shop/we=1", NULL, "there is no pod of a workload \"we\""},
+		{"scale", "shop//web=1", NULL, "must be NAMESPACE/WORKLOAD=.."},
+		{"scale", "shop/Deployment/=1", NULL, "must be NAMESPACE/WORKLOAD=.."},
+		{"scale", "shop/StatefulSet/web=1", NULL,
+		 "there is no pod of a StatefulSet \"web\" in the namespace \"shop\""},
+		{"resize", "shop/web=limits.foo:1", NULL, "no node has a resource \"foo\""},
 		{"scale", "mail/web=1", NULL, "in the namespace \"mail\""},
 		{"scale", "shop/web=-1", NULL, "must end in a number of replicas, at most 10000"},
 		{"scale", "shop/web=1x", NULL, "must end in a number of replicas"},
