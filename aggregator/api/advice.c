@@ -16,7 +16,7 @@
  *
  * The total is over all items of all pages: freed is what smaller requests of all pods would give
  * back, missing what larger ones would take. requests and limits are the newest pod's, null where it
- * has none; of a unit, which declares nothing, limits are the kernel's. Items are sorted by
+ * has none; of a unit, which declares nothing, limits are the kernel's, and absent if not known. Items are sorted by
  * namespace, kind and name, then container.
  */
 #include <math.h>
@@ -37,7 +37,7 @@
 struct target {
 	char *text; /* owned: "KEY\0CONTAINER\0" */
 	struct advice_now now;
-	bool sidecar;
+	bool sidecar, knows_cpu_limit, knows_mem_limit;
 	const struct labels *labels; /* of the newest pod; NULL: of a unit */
 	int64_t created_ns; /* of that pod */
 	UT_hash_handle hh;
@@ -87,6 +87,7 @@ static void add_container(struct targets *t, const struct kin *k, const char *ke
 	to->now.declared = true;
 	to->now.requests = spec->requests;
 	to->now.limits = spec->limits;
+	to->knows_cpu_limit = to->knows_mem_limit = true;
 	to->sidecar = spec->sidecar;
 	to->labels = &k->template->labels;
 	to->created_ns = pod->created_ns;
@@ -145,6 +146,8 @@ static void count_unit(struct targets *t, const struct pod_stats *use)
 
 	to->now.pods++;
 	to->now.limits = kernel_limits_of(use->limits);
+	to->knows_cpu_limit = use->limits->cpu_milli != LIMIT_UNKNOWN;
+	to->knows_mem_limit = use->limits->mem_bytes != LIMIT_UNKNOWN;
 	free(key);
 }
 
@@ -202,17 +205,31 @@ struct answer {
 	double freed_cpu, freed_mem, missing_cpu, missing_mem;
 };
 
+static void write_amount(struct jsonw *w, const char *key, bool has, int64_t amount)
+{
+	if (has)
+		jsonw_key_int(w, key, amount);
+	else
+		jsonw_key_null(w, key);
+}
+
 static void write_list(struct jsonw *w, const char *key, const struct resource_list *of)
 {
 	jsonw_key_object(w, key);
-	if (of->has_cpu)
-		jsonw_key_int(w, "cpuMillicores", of->cpu_milli);
-	else
-		jsonw_key_null(w, "cpuMillicores");
-	if (of->has_mem)
-		jsonw_key_int(w, "memoryBytes", of->mem_bytes);
-	else
-		jsonw_key_null(w, "memoryBytes");
+	write_amount(w, "cpuMillicores", of->has_cpu, of->cpu_milli);
+	write_amount(w, "memoryBytes", of->has_mem, of->mem_bytes);
+	jsonw_object_close(w);
+}
+
+static void write_limits(struct jsonw *w, const struct target *to)
+{
+	const struct resource_list *of = &to->now.limits;
+
+	jsonw_key_object(w, "limits");
+	if (to->knows_cpu_limit)
+		write_amount(w, "cpuMillicores", of->has_cpu, of->cpu_milli);
+	if (to->knows_mem_limit)
+		write_amount(w, "memoryBytes", of->has_mem, of->mem_bytes);
 	jsonw_object_close(w);
 }
 
@@ -272,7 +289,7 @@ static void write_item(struct jsonw *w, const struct demand_record *r, const str
 	jsonw_key_string(w, "confidence", advice_confidences[a->confidence]);
 	jsonw_key_fixed(w, "hours", a->hours, 4);
 	write_list(w, "requests", &now->requests);
-	write_list(w, "limits", &now->limits);
+	write_limits(w, to);
 	write_demand(w, a);
 	jsonw_key_object(w, "proposed");
 	write_list(w, "requests", &a->requests);
@@ -405,22 +422,15 @@ static void write_answer(struct answer *an, struct api_response *rs)
 	targets_fini(&an->targets);
 }
 
-/* "1%" or "0.01" */
 static bool read_share(const struct api_request *rq, double *share, struct api_response *rs)
 {
 	const char *text = rq->query(rq, "throttledBelow");
-	char *end;
 
 	*share = ADVICE_THROTTLED_BELOW;
-	if (!text || !*text)
-		return true;
-	*share = strtod(text, &end);
-	if (strcmp(end, "%") == 0)
-		*share /= 100;
-	if (end != text && (!*end || strcmp(end, "%") == 0) && *share > 0 && *share < 1)
+	if (!text || !*text || advice_read_share(text, share))
 		return true;
 	return api_fail(rs, FAIL_BAD_REQUEST, "throttledBelow",
-			"throttledBelow \"%s\" is not a share such as 1%% or 0.01", text);
+			"must be a share above 0 and below 1, as 1%% or 0.01, and is \"%s\"", text);
 }
 
 void api_advice(const struct api_context *ctx, const struct api_request *rq,

@@ -50,8 +50,9 @@ struct cli_options {
 	bool help, version, no_headers, strict, all_namespaces, reverse;
 	bool all, explain, history, containers, contention;
 	bool dry_run, yes; /* of act */
-	bool nodes; /* of advise, as the next two */
+	bool nodes; /* of advise, as the next three */
 	int policy; /* enum advice_policy */
+	int confidence; /* index into the command's own words */
 	char *throttled_below;
 	int64_t watch_ns; /* between two pictures; 0: one answer */
 	char *server, *namespace, *pod, *variant, *blend, *usage;

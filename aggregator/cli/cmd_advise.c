@@ -1,27 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * evenkeel advise: requests and limits for the containers of workloads, those first whose requests
- * are too small. -o patch prints a line for kubectl for each workload, -o vpa objects of
- * VerticalPodAutoscaler, -o scenario the changes for evenkeel whatif; they only change what differs
- * by a tenth, and patches limits only where there are some. --nodes makes the changes in a copy of
- * the cluster, as evenkeel whatif does.
+ * are too small. Forms that change workloads are in advise_changes.c.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-#include "aggregator/cli/client.h"
+#include "aggregator/cli/advise.h"
 #include "aggregator/cli/columns.h"
 #include "aggregator/cli/commands.h"
 #include "aggregator/cli/lines.h"
 #include "aggregator/cli/pages.h"
 #include "aggregator/policy/advice/advice.h"
-#include "shared/array.h"
-#include "shared/json_yaml.h"
-#include "shared/jsonw.h"
 #include "shared/mem.h"
 #include "shared/units.h"
+
+/* Of --confidence; advice_confidences behind the first. */
+static const char *const confidences[] = {"auto", "low", "medium", "high", NULL};
 
 static const struct option_spec specs[] = {
 	CLI_CHOICE("policy", 0, policy, NULL, "balanced", advice_policies,
@@ -29,6 +26,10 @@ static const struct option_spec specs[] = {
 		   "peak and 15%; saving: the 80th and 5%; safe: the 99th and 30%."),
 	CLI_TEXT("throttled-below", 0, throttled_below, "SHARE",
 		 "Share of periods that a proposed CPU limit may throttle; default 1%."),
+	CLI_CHOICE("confidence", 0, confidence, NULL, "auto", confidences,
+		   "Least confidence of proposals: low below an hour of measurement, medium below "
+		   "a day. auto: low, but medium for -o patch and -o vpa."),
+	CLI_FLAG("all", 0, all, "Also units and cgroups that have ended, without Kubernetes."),
 	CLI_FLAG("explain", 0, explain, "Print the numbers behind each proposal."),
 	CLI_FLAG("nodes", 0, nodes,
 		 "Print what the proposed requests would change: nodes to drain, slack and others, "
@@ -39,36 +40,48 @@ static const struct option_spec specs[] = {
 
 /* --- items ------------------------------------------------------------------------------------ */
 
-struct advise {
-	struct cli *cli;
-	cJSON *items; /* owned; those of the call, in the API's order */
-	cJSON *total; /* owned; NULL: none */
-};
+/* What follows the part and its slash; NULL: the text begins otherwise. */
+static const char *behind(const char *text, const char *part)
+{
+	size_t len = strlen(part);
 
-/* NAME, NAMESPACE/NAME or NAMESPACE/KIND/NAME. */
+	return strncasecmp(text, part, len) == 0 && text[len] == '/' ? text + len + 1 : NULL;
+}
+
+/* NAME or KIND/NAME; the kind in any case. */
+static bool is_named(const char *text, const char *kind, const char *name)
+{
+	const char *own = behind(text, kind);
+
+	return strcmp(text, name) == 0 || (own && strcmp(own, name) == 0);
+}
+
+/* The same, also behind NAMESPACE/. */
 static bool is_called(const cJSON *item, const char *workload)
 {
 	const char *namespace = document_text_or(item, "namespace", ""),
 		   *kind = document_text_or(item, "workload.kind", ""),
-		   *name = document_text_or(item, "workload.name", "");
-	char *middle = mem_printf("%s/%s", namespace, name),
-	     *whole = mem_printf("%s/%s/%s", namespace, kind, name);
-	bool called = strcmp(workload, name) == 0 || strcmp(workload, middle) == 0 ||
-		      strcmp(workload, whole) == 0;
+		   *name = document_text_or(item, "workload.name", ""),
+		   *own = behind(workload, namespace);
 
-	free(middle);
-	free(whole);
-	return called;
+	return is_named(workload, kind, name) || (own && is_named(own, kind, name));
 }
 
 static bool take_item(void *context, const cJSON *item, double time, double held)
 {
 	struct advise *a = context;
+	const struct cli_options *o = a->cli->options;
 	const char *workload = a->cli->operand_count ? a->cli->operands[0] : NULL;
+	bool ended = !(document_number(item, "pods") > 0) && !workload && !o->all,
+	     unsure = !advise_changes(o) && !advise_is_sure(o, item);
 
 	(void)time;
 	(void)held;
 	if (workload && !is_called(item, workload))
+		return false;
+	a->ended += ended;
+	a->unsure += unsure;
+	if (ended || unsure)
 		return false;
 	cJSON_AddItemToArray(a->items, cJSON_Duplicate(item, true));
 	return true;
@@ -195,7 +208,7 @@ static void say_total(struct cli *cli, const cJSON *total)
 	double large = document_number(total, "verdicts.tooLarge"),
 	       small = document_number(total, "verdicts.tooSmall");
 
-	if (!(document_number(total, "containers") > document_number(total, "verdicts.undeclared")))
+	if (!(small + large + document_number(total, "verdicts.fits") > 0))
 		return;
 	units_cpu(document_number(total, "freed.cpuMillicores"), cpu);
 	units_bytes(document_number(total, "freed.memoryBytes"), mem);
@@ -224,15 +237,18 @@ static void show_table(struct advise *a)
 	struct row row = {.cli = a->cli, .table = columns_start(a->cli, columns, fields)};
 
 	for (row.item = document_first(a->items, ""); row.item; row.item = row.item->next) {
-		char *name = mem_printf("%s\n%s/%s", document_text_or(row.item, "namespace", ""),
+		const char *namespace = document_text_or(row.item, "namespace", ""),
+			   *container = document_text_or(row.item, "container", "");
+		char *name = mem_printf("%s%s%s/%s%s%s", namespace, *namespace ? "/" : "",
+					document_text_or(row.item, "workload.kind", ""),
 					document_text_or(row.item, "workload.name", ""),
-					document_text_or(row.item, "container", ""));
+					*container ? "/" : "", container);
 
 		columns_add_row(&row, name, document_number(row.item, "urgency"), columns, fields);
 		free(name);
 	}
 	columns_hide(a->cli, row.table, columns);
-	columns_print(a->cli, row.table, "advice");
+	columns_print(a->cli, row.table, "");
 	table_free(row.table);
 	if (output_is_rows(a->cli->form))
 		return;
@@ -243,279 +259,67 @@ static void show_table(struct advise *a)
 		say_total(a->cli, a->total);
 }
 
-/* --- objects and commands --------------------------------------------------------------------- */
-
-static bool is_same_workload(const cJSON *a, const cJSON *b)
-{
-	return b && document_is(a, "namespace", document_text(b, "namespace")) &&
-	       document_is(a, "workload.kind", document_text(b, "workload.kind")) &&
-	       document_is(a, "workload.name", document_text(b, "workload.name"));
-}
-
-/* Of those that evenkeel can name in a patch or a VerticalPodAutoscaler. */
-static const struct kind_row {
-	const char *kind, *version;
-	bool whole; /* the template is in spec.jobTemplate.spec */
-} kinds[] = {
-	{"Deployment", "apps/v1", false},	{"StatefulSet", "apps/v1", false},
-	{"DaemonSet", "apps/v1", false},	{"ReplicaSet", "apps/v1", false},
-	{"ReplicationController", "v1", false}, {"CronJob", "batch/v1", true},
-};
-
-static const struct kind_row *kind_of(const cJSON *item)
-{
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (document_is(item, "workload.kind", kinds[i].kind))
-			return &kinds[i];
-	return NULL;
-}
-
-/* As Kubernetes names objects: safe in a shell and in JSON. */
-static bool is_plain(const char *name)
-{
-	return *name && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz"
-					   "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-")];
-}
-
-static bool is_told(const cJSON *item)
-{
-	return kind_of(item) && is_plain(document_text_or(item, "namespace", "")) &&
-	       is_plain(document_text_or(item, "workload.name", "")) &&
-	       is_plain(document_text_or(item, "container", "")) &&
-	       (document_is(item, "verdict", "tooSmall") ||
-		document_is(item, "verdict", "tooLarge"));
-}
-
-/* amounts: "requests" or "limits". */
-static double amount_of(const cJSON *item, const char *prefix, const char *amounts, const char *key)
-{
-	char *path = mem_printf("%s%s.%s", prefix, amounts, key);
-	double amount = document_number(item, path);
-
-	free(path);
-	return amount;
-}
-
-static const struct {
-	const char *name, *key, *suffix;
-	double unit;
-} resources[] = {{"cpu", "cpuMillicores", "m", 1}, {"memory", "memoryBytes", "Mi", 0x1p20}};
-
-enum { RESOURCES = sizeof(resources) / sizeof(resources[0]) };
-
-/* KEY:{"cpu":"250m"} of what is proposed, and, for only_present, there is some now. */
-static void write_amounts(struct jsonw *w, const char *key, const cJSON *item, const char *amounts,
-			  bool only_present)
-{
-	bool opened = false;
-
-	for (size_t i = 0; i < RESOURCES; i++) {
-		double amount = amount_of(item, "proposed.", amounts, resources[i].key);
-		char *text;
-
-		if (isnan(amount) ||
-		    (only_present && isnan(amount_of(item, "", amounts, resources[i].key))))
-			continue;
-		if (!opened)
-			jsonw_key_object(w, key);
-		opened = true;
-		text = mem_printf("%.0f%s", ceil(amount / resources[i].unit), resources[i].suffix);
-		jsonw_key_string(w, resources[i].name, text);
-		free(text);
-	}
-	if (opened)
-		jsonw_object_close(w);
-}
-
-static void write_patch(struct jsonw *w, const cJSON *item)
-{
-	jsonw_key_string(w, "name", document_text(item, "container"));
-	jsonw_key_object(w, "resources");
-	write_amounts(w, "requests", item, "requests", false);
-	write_amounts(w, "limits", item, "limits", true);
-	jsonw_object_close(w);
-}
-
-static void print_patch(const struct kind_row *kind, const char *namespace, const char *name,
-			const char *containers, const char *sidecars, struct buf *out)
-{
-	buf_printf(out,
-		   "kubectl patch %s %s --namespace %s --type strategic --patch "
-		   "'{\"spec\":%s{\"template\":{\"spec\":{%s%s%s%s%s}}}%s}'\n",
-		   kind->kind, name, namespace, kind->whole ? "{\"jobTemplate\":{\"spec\":" : "",
-		   containers ? "\"containers\":" : "", containers ? containers : "",
-		   containers && sidecars ? "," : "", sidecars ? "\"initContainers\":" : "",
-		   sidecars ? sidecars : "", kind->whole ? "}}" : "");
-}
-
-static void write_bounds(struct jsonw *w, const cJSON *item)
-{
-	jsonw_key_string(w, "containerName", document_text(item, "container"));
-	write_amounts(w, "minAllowed", item, "requests", false);
-	write_amounts(w, "maxAllowed", item, "limits", false);
-}
-
-static void print_autoscaler(const struct kind_row *kind, const char *namespace, const char *name,
-			     const char *containers, const char *unused, struct buf *out)
-{
-	char *text = mem_printf(
-		"{\"apiVersion\":\"autoscaling.k8s.io/v1\",\"kind\":\"VerticalPodAutoscaler\","
-		"\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\"},\"spec\":{\"targetRef\":{"
-		"\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"%s\"},"
-		"\"updatePolicy\":{\"updateMode\":\"Off\"},"
-		"\"resourcePolicy\":{\"containerPolicies\":%s}}}",
-		name, namespace, kind->version, kind->kind, name, containers);
-	cJSON *object = cJSON_Parse(text);
-
-	(void)unused;
-	json_yaml_write(object, true, out);
-	cJSON_Delete(object);
-	free(text);
-}
-
-typedef void print_workload(const struct kind_row *kind, const char *namespace, const char *name,
-			    const char *containers, const char *sidecars, struct buf *out);
-
-/*
- * For each workload that is told: write adds the members of a container, print the whole, with
- * lists of containers (NULL: none); apart: sidecars have a list of their own.
- */
-static void show_workloads(struct advise *a, void (*write)(struct jsonw *w, const cJSON *item),
-			   print_workload *print, bool apart)
-{
-	const cJSON *item = document_first(a->items, ""), *first;
-
-	while ((first = item) != NULL) {
-		struct buf lists[2] = {BUF_INIT, BUF_INIT};
-
-		for (; is_same_workload(first, item); item = item->next) {
-			struct buf *list = &lists[apart && document_is_true(item, "sidecar")];
-			struct jsonw w;
-
-			if (!is_told(item))
-				continue;
-			jsonw_init(&w, list);
-			buf_add_char(list, list->len ? ',' : '[');
-			jsonw_object_open(&w);
-			write(&w, item);
-			jsonw_object_close(&w);
-		}
-		for (int i = 0; i < 2; i++)
-			if (lists[i].len)
-				buf_add_str(&lists[i], "]");
-		if (lists[0].len || lists[1].len)
-			print(kind_of(first), document_text(first, "namespace"),
-			      document_text(first, "workload.name"), lists[0].data, lists[1].data,
-			      &a->cli->out);
-		buf_fini(&lists[0]);
-		buf_fini(&lists[1]);
-	}
-}
-
-/* --- what if ---------------------------------------------------------------------------------- */
-
-/*
- * The argument of evenkeel whatif --resize: "shop/web=app/cpu:250m,memory:300Mi". A request is no
- * larger than the limit that stays.
- */
-static char *resize_of(const cJSON *item)
-{
-	struct buf text = BUF_INIT;
-	char mark = '/';
-
-	buf_printf(&text, "%s/%s=%s", document_text(item, "namespace"),
-		   document_text(item, "workload.name"), document_text(item, "container"));
-	for (size_t i = 0; i < RESOURCES; i++) {
-		double amount = amount_of(item, "proposed.", "requests", resources[i].key),
-		       limit = amount_of(item, "", "limits", resources[i].key);
-
-		if (isnan(amount))
-			continue;
-		buf_printf(&text, "%c%s:%.0f%s", mark, resources[i].name,
-			   floor(fmin(amount, limit) / resources[i].unit), resources[i].suffix);
-		mark = ',';
-	}
-	return buf_take(&text, NULL);
-}
-
-/* The caller frees them. */
-static struct option_list resizes_of(const struct advise *a)
-{
-	struct option_list resizes = {0};
-
-	for (const cJSON *item = document_first(a->items, ""); item; item = item->next) {
-		/* Pods of a CronJob are those of its Jobs. */
-		if (!is_told(item) || document_is(item, "workload.kind", "CronJob"))
-			continue;
-		resizes.items = array_grow(resizes.items, resizes.count, sizeof(*resizes.items));
-		resizes.items[resizes.count++] = resize_of(item);
-	}
-	return resizes;
-}
-
-/* A list of one scenario, named as the policy. */
-static void show_scenario(struct advise *a)
-{
-	struct option_list resizes = resizes_of(a);
-	cJSON *list = cJSON_CreateArray(), *scenario = cJSON_CreateObject();
-
-	cJSON_AddItemToArray(list, scenario);
-	cJSON_AddStringToObject(scenario, "name", advice_policies[a->cli->options->policy]);
-	cJSON_AddItemToObject(scenario, "resize",
-			      cJSON_CreateStringArray((const char *const *)resizes.items,
-						      (int)resizes.count));
-	json_yaml_write(list, false, &a->cli->out);
-	cJSON_Delete(list);
-	option_list_free(&resizes);
-}
-
-static int show_nodes(struct advise *a)
-{
-	struct cli_options options = *a->cli->options;
-	const struct cli_options *given = a->cli->options;
-	size_t operands = a->cli->operand_count;
-	int code = CLI_OK;
-
-	options.changes.resize = resizes_of(a);
-	if (!options.changes.resize.count) {
-		lines_print(a->cli, "Nothing would change: no request is too small or too large.");
-	} else {
-		a->cli->options = &options;
-		a->cli->operand_count = 0;
-		code = command_whatif.run(a->cli);
-		a->cli->options = given;
-		a->cli->operand_count = operands;
-	}
-	option_list_free(&options.changes.resize);
-	return code;
-}
-
 /* --- the command ------------------------------------------------------------------------------ */
+
+/* Why there are no items. */
+static int fail_empty(struct advise *a)
+{
+	const struct cli_options *o = a->cli->options;
+	struct error *reason = &a->cli->reason;
+
+	if (a->unsure)
+		return error_fail(reason, CLI_STALE,
+				  "no container was measured long enough for --confidence %s",
+				  confidences[o->confidence]);
+	if (a->cli->operand_count)
+		return error_fail(reason, CLI_STALE,
+				  "no container of a workload \"%.253s\" was measured",
+				  a->cli->operands[0]);
+	if (a->ended)
+		return error_fail(reason, CLI_STALE,
+				  "all that was measured has ended: --all shows it");
+	if ((o->namespace && !o->all_namespaces) || o->selector)
+		return error_fail(reason, CLI_STALE,
+				  "no measured container matches --namespace or --selector");
+	return error_fail(reason, CLI_STALE,
+			  "no demand was measured: agents of this version tell it, once pods run");
+}
 
 static int show(struct advise *a, const struct list *l)
 {
 	struct cli *cli = a->cli;
 
-	if (cli->options->nodes)
-		return show_nodes(a);
-	if (cli->options->output == OUTPUT_JSON)
+	if (cli->options->output == OUTPUT_JSON && !cli->options->nodes)
 		list_print_json(l, &cli->out);
-	else if (cli->options->output == OUTPUT_PATCH)
-		show_workloads(a, write_patch, print_patch, true);
-	else if (cli->options->output == OUTPUT_VPA)
-		show_workloads(a, write_bounds, print_autoscaler, false);
-	else if (cli->options->output == OUTPUT_SCENARIO)
-		show_scenario(a);
-	else if (a->items->child)
+	if (!a->items->child)
+		return fail_empty(a);
+	if (advise_changes(cli->options))
+		return advise_show_changes(a);
+	if (cli->options->output != OUTPUT_JSON)
 		show_table(a);
-	if (a->items->child)
-		return CLI_OK;
-	if (cli->operand_count)
-		return error_fail(&cli->reason, CLI_STALE,
-				  "no container of a workload \"%.253s\" was measured",
-				  cli->operands[0]);
-	return error_fail(&cli->reason, CLI_STALE,
-			  "no demand was measured: agents of this version tell it, once pods run");
+	return CLI_OK;
+}
+
+/* CLI_OK, or CLI_USAGE with the reason. */
+static int check_usage(struct cli *cli)
+{
+	const struct cli_options *o = cli->options;
+	double share;
+
+	if (cli->operand_count > 1)
+		return error_fail(&cli->reason, CLI_USAGE,
+				  "advise takes one workload, and not \"%.60s\" as well",
+				  cli->operands[1]);
+	if (o->nodes && o->output >= OUTPUT_COMMANDS)
+		return error_fail(&cli->reason, CLI_USAGE,
+				  "--nodes and -o patch, vpa or scenario: take one of them");
+	if (o->throttled_below && !advice_read_share(o->throttled_below, &share))
+		return error_fail(
+			&cli->reason, CLI_USAGE,
+			"--throttled-below %.60s: must be a share above 0 and below 1 (100%%), "
+			"as 1%% or 0.01",
+			o->throttled_below);
+	return CLI_OK;
 }
 
 static int run(struct cli *cli)
@@ -524,12 +328,10 @@ static int run(struct cli *cli)
 	struct advise a = {.cli = cli};
 	struct buf path = BUF_INIT;
 	struct list l;
-	int code, rc;
+	int code = check_usage(cli), rc;
 
-	if (cli->operand_count > 1)
-		return error_fail(&cli->reason, CLI_USAGE,
-				  "advise takes one workload, and not \"%.60s\" as well",
-				  cli->operands[1]);
+	if (code)
+		return code;
 	a.items = cJSON_CreateArray();
 	buf_add_str(&path, "/v1/advice?limit=5000");
 	if (!o->all_namespaces)
@@ -555,15 +357,16 @@ const struct command command_advise = {
 	.summary = "Show which requests and limits containers need",
 	.details =
 		"Shows one row for each container of a workload, those first whose requests are "
-		"too small. WORKLOAD is NAME, NAMESPACE/NAME or NAMESPACE/KIND/NAME. Demand for "
-		"CPU "
-		"is use and what throttling cut off, over all pods of the workload, without the "
-		"first two minutes of each; a day counts half as much as the day after it. "
-		"LIM-NEEDED is the CPU limit at which no more than --throttled-below of the "
-		"periods "
-		"are throttled. -o patch prints commands of kubectl, -o vpa VerticalPodAutoscalers "
-		"that change nothing (updateMode Off), -o scenario a file for evenkeel whatif "
-		"--scenarios; a container without a limit gets none.",
+		"too small. WORKLOAD is NAME, KIND/NAME, NAMESPACE/NAME or NAMESPACE/KIND/NAME. "
+		"Demand for CPU is "
+		"use and what throttling cut off, over all pods of the workload, without the first "
+		"two minutes of each; a day counts half as much as the day after it. LIM-NEEDED is "
+		"the CPU limit at which no more than --throttled-below of the periods are "
+		"throttled. -o patch prints commands of kubectl, which restart the "
+		"pods, -o vpa VerticalPodAutoscalers that change nothing (updateMode Off), -o "
+		"scenario a file for evenkeel whatif --scenarios; a "
+		"container without a limit gets none. Standard error tells what they leave out. -o "
+		"name prints NAMESPACE/KIND/NAME/CONTAINER.",
 	.examples = {{"evenkeel advise -n shop", "Requests and limits of a namespace."},
 		     {"evenkeel advise shop/web --explain", "The numbers behind each proposal."},
 		     {"evenkeel advise --policy saving --nodes",

@@ -73,7 +73,7 @@ void columns_show(const struct cli *cli, struct table *t, const struct column *c
 void columns_hide(const struct cli *cli, struct table *t, const struct column *columns);
 /*
  * Sorts, limits and prints a table as the options say; nothing with -o json. kind is what kubectl
- * would call a row's thing ("node").
+ * would call a row's thing ("node"); "": names of rows begin with it.
  */
 void columns_print(struct cli *cli, struct table *t, const char *kind);
 /* A table beside another, behind an empty line: its rows in their order, and all of them. */

@@ -76,12 +76,12 @@ struct names {
 	size_t unclean;
 };
 
-/* Whether it is one word, as names are; classes of slack have slashes. */
+/* Whether it is one word, as names are; classes of slack, and names with their kind, have slashes. */
 static bool is_one_word(const struct names *n, const char *name)
 {
-	bool slack = strcmp(n->kind, "slack") == 0;
+	bool slashes = !*n->kind || strcmp(n->kind, "slack") == 0;
 
-	return utf8_is_clean(name) && !name[strcspn(name, slack ? " " : " /")];
+	return utf8_is_clean(name) && !name[strcspn(name, slashes ? " " : " /")];
 }
 
 /*
@@ -96,7 +96,8 @@ static void add_name(void *context, const char *name)
 	const char *own = line ? line + 1 : name;
 
 	if (is_one_word(n, namespace) && is_one_word(n, own) && *own)
-		buf_printf(n->out, "%s/%s%s%s\n", n->kind, namespace, *namespace ? "/" : "", own);
+		buf_printf(n->out, "%s%s%s%s%s\n", n->kind, *n->kind ? "/" : "", namespace,
+			   *namespace ? "/" : "", own);
 	else if (*own)
 		n->unclean++;
 	free(namespace);

@@ -132,10 +132,28 @@ static const struct given {
 	 "gone"},
 	{"advise web --explain", 0, {"app", "CPU request 199m", "Memory request 115.0Mi"}, "sql"},
 	{"advise -l app=db", 0, {"sql"}, "Deployment"},
-	{"advise -n other", 4, {NULL}, "sql"},
+	{"advise -n other", 4, {"no measured container matches --namespace"}, "sql"},
+	{"advise -l app=nope", 4, {"no measured container matches"}, "no demand"},
+	{"advise -n other --nodes", 4, {"no measured container matches"}, "Nothing"},
+	{"advise nothing --nodes", 4, {"no container of a workload \"nothing\""}, "Nothing"},
+	{"advise nothing -o patch", 4, {"no container of a workload \"nothing\""}, NULL},
+	{"advise --nodes -o patch", 2, {"take one of them"}, NULL},
+	{"advise --nodes -o vpa", 2, {"take one of them"}, NULL},
+	{"advise Deployment/web -o csv", 0, {"shop,Deployment,web,app"}, "sql"},
+	{"advise shop/deployment/web -o csv", 0, {"shop,Deployment,web,app"}, "sql"},
+	{"advise shop/web -o csv", 0, {"shop,Deployment,web,app"}, "sql"},
+	{"advise unit/nginx.service -o name", 0, {"Unit/nginx.service\n"}, "web"},
+	{"advise statefulset/web", 4, {"no container of a workload"}, NULL},
+	{"advise web -o name", 0, {"shop/Deployment/web/app\nshop/Deployment/web/side\n"}, "db"},
 	{"advise nothing", 4, {"no container of a workload \"nothing\""}, NULL},
 	{"advise a b", 2, {"advise takes one workload"}, NULL},
-	{"advise --throttled-below 2", 1, {"is not a share"}, NULL},
+	{"advise --throttled-below 2",
+	 2,
+	 {"--throttled-below 2: must be a share above 0 and below 1"},
+	 "throttledBelow"},
+	{"advise --throttled-below 0", 2, {"must be a share"}, NULL},
+	{"advise --throttled-below nan", 2, {"must be a share"}, NULL},
+	{"advise --confidence high --no-headers", 0, {"StatefulSet/db"}, NULL},
 	{"advise --policy brave", 2, {"brave"}, NULL},
 	/* 1 % of the samples of app demand a whole core. */
 	{"advise web -o json",
@@ -166,9 +184,9 @@ static const struct given {
 	 "db"},
 	{"advise -o scenario --policy safe",
 	 0,
-	 {"- name: safe\n  resize:\n", "  - \"shop/api=mesh/cpu:1003m,memory:130Mi\"\n",
-	  "  - \"shop/web=app/cpu:199m,memory:130Mi\"\n",
-	  "- \"shop/db=sql/cpu:200m,memory:130Mi\"\n"},
+	 {"- name: safe\n  resize:\n",
+	  "- \"shop/Deployment/web=app/limits.memory:160Mi,cpu:199m,memory:130Mi\"\n",
+	  "- \"shop/StatefulSet/db=sql/limits.cpu:1052m,cpu:1003m,memory:130Mi\"\n"},
 	 "side"},
 	{"advise -o snapshot", 2, {"-o snapshot goes with whatif"}, NULL},
 	{"advise -o csv",
@@ -178,10 +196,10 @@ static const struct given {
 	{"advise --nodes", 0, {"SCENARIO", "now", "changed"}, NULL},
 };
 
-static void run(const char *words, int *code, struct buf *out)
+static void run(char *file, const char *words, int *code, struct buf *out)
 {
 	char *copy = mem_strdup(words), *save, *word;
-	char *argv[16] = {(char *)program_path("evenkeel"), (char *)"--snapshot", path};
+	char *argv[16] = {(char *)program_path("evenkeel"), (char *)"--snapshot", file};
 	size_t n = 3;
 
 	for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
@@ -191,16 +209,15 @@ static void run(const char *words, int *code, struct buf *out)
 	free(copy);
 }
 
-static void test_commands(void **state)
+static void check_all(char *file, const struct given *all, size_t count)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const struct given *g = &cases[i];
+	for (size_t i = 0; i < count; i++) {
+		const struct given *g = &all[i];
 		struct buf out = BUF_INIT;
 		const char *at;
 		int code;
 
-		run(g->words, &code, &out);
+		run(file, g->words, &code, &out);
 		at = out.data;
 		for (size_t k = 0; k < 4 && g->says[k] && at; k++)
 			at = strstr(at, g->says[k]);
@@ -208,6 +225,235 @@ static void test_commands(void **state)
 			fail_msg("%s: %d, %s", g->words, code, out.data);
 		buf_fini(&out);
 	}
+}
+
+static void test_commands(void **state)
+{
+	(void)state;
+	check_all(path, cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+/* One container each, named "app"; CPU in millicores, memory in MiB, -1: none. */
+static const struct workload {
+	const char *kind, *name;
+	int cpu, cpu_limit, memory, memory_limit;
+	int bucket; /* of all demand for CPU: 38 is about 36m, 73 1000m */
+	int hertz, hours, peak;
+	int oom_limit;
+} workloads[] = {
+	{"Rollout", "canary", 100, -1, 115, -1, 73, 10, 30, 100, 0},
+	{"ReplicaSet", "web", 1000, 1000, 1024, 1024, 38, 10, 30, 100, 0},
+	{"StatefulSet", "web", 100, 200, 115, 200, 73, 1, 30, 100, 0},
+	{"DaemonSet", "young", 1000, -1, 1024, -1, 38, 10, 0, 100, 0},
+	{"StatefulSet", "odd_name", 1000, -1, 1024, -1, 38, 10, 30, 100, 0},
+	{"CronJob", "nightly", 1000, 1000, 1024, 2048, 38, 1, 30, 100, 0},
+	{"StatefulSet", "leak", 100, 200, 64, 100, 73, 10, 30, 1000, 100},
+	{"StatefulSet", "killed", 100, 20, 64, 100, 73, 1, 30, 90, 100},
+	{"StatefulSet", "raised", 100, 50, 64, 8192, 38, 1, 30, 250, 250},
+	{"StatefulSet", "bound", -1, 10, -1, 16, 73, 1, 30, 1000, 0},
+	{"StatefulSet", "half", -1, 2000, 8192, 8192, 38, 1, 30, 1, 0},
+};
+
+enum { WORKLOADS = sizeof(workloads) / sizeof(workloads[0]) };
+
+static void add_amounts(struct buf *out, int cpu, int memory)
+{
+	if (cpu >= 0)
+		buf_printf(out, "\"cpu\":\"%dm\"%s", cpu, memory >= 0 ? "," : "");
+	if (memory >= 0)
+		buf_printf(out, "\"memory\":\"%dMi\"", memory);
+}
+
+static void add_pod(struct buf *out, const struct workload *w)
+{
+	const char *kind = strcmp(w->kind, "CronJob") == 0 ? "Job" : w->kind;
+
+	buf_printf(out,
+		   ",{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"%s-%s\","
+		   "\"namespace\":\"shop\",\"uid\":\"%s-%s\",\"creationTimestamp\":"
+		   "\"2026-01-01T00:00:00Z\",\"ownerReferences\":[{\"controller\":true,"
+		   "\"kind\":\"%s\",\"name\":\"%s%s\",\"uid\":\"o\"}]},\"spec\":{\"nodeName\":"
+		   "\"a\",\"containers\":[{\"name\":\"app\",\"resources\":{\"requests\":{",
+		   w->kind, w->name, w->kind, w->name, kind, w->name,
+		   strcmp(kind, "Job") == 0 ? "-28000000" : "");
+	add_amounts(out, w->cpu, w->memory);
+	buf_add_str(out, "},\"limits\":{");
+	add_amounts(out, w->cpu_limit, w->memory_limit);
+	buf_add_str(out, "}}}]},\"status\":{\"phase\":\"Running\"}}");
+}
+
+static void add_demand(struct buf *out, const struct workload *w, const char *key)
+{
+	buf_printf(out,
+		   "%s{\"key\":\"%s%s/%s\",\"container\":\"%s\",\"seen\":1769860800,"
+		   "\"measuredSeconds\":%d,\"samples\":%d,\"periods\":0,\"throttledPeriods\":0,"
+		   "\"cpu\":[%d,1000],\"days\":[20484,%lld,%d,0],\"oomLimits\":[20484,%lld]}",
+		   w == workloads ? "" : ",", key, w->kind, w->name, *key == '/' ? "" : "app",
+		   w->hours * 3600 + 60, 1000 * w->hertz, w->bucket, (long long)w->peak << 20,
+		   w->oom_limit > 0, (long long)w->oom_limit << 20);
+}
+
+/* With a Kubernetes API, or the same as units that have ended. */
+static char *write_snapshot(bool kubernetes)
+{
+	char *file = mem_strdup("/tmp/evenkeel-advise-XXXXXX");
+	struct buf out = BUF_INIT;
+	FILE *f;
+
+	buf_add_str(&out, "{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Snapshot\",\"time\":"
+			  "\"2026-01-31T12:00:00Z\",\"list\":{\"apiVersion\":\"v1\",\"kind\":"
+			  "\"List\",\"items\":[");
+	if (kubernetes)
+		buf_add_str(&out,
+			    "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":"
+			    "\"a\",\"uid\":\"a\"},\"status\":{\"allocatable\":{\"cpu\":\"64\","
+			    "\"memory\":\"64Gi\",\"pods\":\"110\"},\"conditions\":[{\"type\":"
+			    "\"Ready\",\"status\":\"True\"}]}}");
+	for (int i = 0; i < WORKLOADS && kubernetes; i++)
+		add_pod(&out, &workloads[i]);
+	buf_printf(&out,
+		   "]},\"sources\":[{\"kind\":\"Node\",\"state\":\"%s\",\"changed\":\"2026-01-"
+		   "31T12:00:00Z\"},"
+		   "{\"kind\":\"Pod\",\"state\":\"%s\",\"changed\":\"2026-01-31T12:00:00Z\"}],"
+		   "\"usage\":{\"apiVersion\":\"evenkeel.io/v2\",\"kind\":\"Usage\","
+		   "\"time\":\"2026-01-31T12:00:00Z\",\"nodes\":[],\"pods\":[]},"
+		   "\"state\":{\"demand\":[",
+		   kubernetes ? "synced" : "none", kubernetes ? "synced" : "none");
+	for (int i = 0; i < WORKLOADS; i++)
+		add_demand(&out, &workloads[i], kubernetes ? "shop/" : "/Unit/");
+	buf_add_str(&out, "]}}");
+	close(mkstemp(file));
+	f = fopen(file, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite(out.data, 1, out.len, f), out.len);
+	assert_int_equal(fclose(f), 0);
+	buf_fini(&out);
+	return file;
+}
+
+/* Millicores or MiB of a text such as "250m"; the default where there is none. */
+static int amount_of(const cJSON *resources, const char *list, const char *name, int otherwise)
+{
+	const char *text = cJSON_GetStringValue(
+		cJSON_GetObjectItem(cJSON_GetObjectItem(resources, list), name));
+
+	return text ? (int)strtol(text, NULL, 10) : otherwise;
+}
+
+static void check_bounds(const struct workload *w, const cJSON *resources)
+{
+	const int now[][2] = {{w->cpu, w->cpu_limit}, {w->memory, w->memory_limit}};
+
+	for (int i = 0; i < 2; i++) {
+		const char *name = i ? "memory" : "cpu";
+		int request = amount_of(resources, "requests", name, now[i][0]),
+		    limit = amount_of(resources, "limits", name, now[i][1]);
+
+		if (limit >= 0 ? request > limit : amount_of(resources, "limits", name, -1) >= 0)
+			fail_msg("%s/%s: %s %d, limit %d", w->kind, w->name, name, request, limit);
+	}
+}
+
+/* What the API server would refuse. */
+static void test_no_request_is_above_its_limit(void **state)
+{
+	static const char *const words[] = {
+		"advise -o patch --confidence low",
+		"advise -o patch --policy saving --confidence low",
+		"advise -o patch --policy safe --throttled-below 50%",
+	};
+	char *file = write_snapshot(true);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		struct buf out = BUF_INIT;
+		int code, found = 0;
+
+		run(file, words[i], &code, &out);
+		assert_int_equal(code, 0);
+		for (const struct workload *w = workloads; w < workloads + WORKLOADS; w++) {
+			char *head = mem_printf("kubectl patch %s %s ", w->kind, w->name);
+			const char *line = strstr(out.data, head), *at;
+			cJSON *patch;
+
+			free(head);
+			if (!line)
+				continue;
+			at = strstr(line, "\"resources\":");
+			patch = cJSON_Parse(at + strlen("\"resources\":"));
+			assert_non_null(patch);
+			check_bounds(w, patch);
+			cJSON_Delete(patch);
+			found++;
+		}
+		assert_true(found >= 7);
+		buf_fini(&out);
+	}
+	remove(file);
+	free(file);
+}
+
+static void test_notes(void **state)
+{
+	static const struct given kubernetes[] = {
+		{"advise -o patch",
+		 0,
+		 {"1 container left out, as evenkeel cannot change workloads of their kind: "
+		  "shop/Rollout/canary/app\n",
+		  "1 container left out, as Kubernetes objects have no such names: "
+		  "shop/StatefulSet/odd_name/app\n",
+		  "1 container left out, as they were measured too short a time (--confidence low "
+		  "takes them): shop/DaemonSet/young/app\n",
+		  "pods of 3 workloads lose the class Guaranteed, as requests become smaller than "
+		  "limits: shop/ReplicaSet/web, shop/StatefulSet/bound, shop/StatefulSet/half\n"},
+		 "kubectl patch DaemonSet"},
+		{"advise -o patch --confidence low",
+		 0,
+		 {"kubectl patch DaemonSet young"},
+		 "too short"},
+		{"advise -o patch --confidence high",
+		 0,
+		 {"kubectl patch CronJob nightly"},
+		 "DaemonSet young"},
+		{"advise -o vpa", 0, {"Rollout/canary", "DaemonSet/young"}, "Guaranteed"},
+		{"advise young", 0, {"tooLarge"}, NULL},
+		{"advise young --confidence medium",
+		 4,
+		 {"no container was measured long enough for --confidence medium"},
+		 NULL},
+		{"advise young --explain", 0, {"samples of 1m00s"}, NULL},
+		/* The limit is raised, and of the two workloads web each has its own amounts. */
+		{"advise shop/statefulset/web -o scenario",
+		 0,
+		 {"shop/StatefulSet/web=app/limits.cpu:10", "limits.memory:130Mi,cpu:10"},
+		 "ReplicaSet"},
+		{"advise --nodes", 0, {"changed"}, "have this name"},
+		{"whatif --resize shop/web=cpu:10m",
+		 2,
+		 {"a ReplicaSet and a StatefulSet have this name: name one, as in "
+		  "shop/ReplicaSet/web=.."},
+		 NULL},
+		{"advise --nodes",
+		 0,
+		 {"2 containers left out, as evenkeel cannot change workloads of their kind: "
+		  "shop/CronJob/nightly/app, shop/Rollout/canary/app\n"},
+		 "have this name"},
+	};
+	static const struct given units[] = {
+		{"advise", 4, {"all that was measured has ended: --all shows it"}, NULL},
+		{"advise --all --no-headers", 0, {"Unit/Rollout/canary        undeclared"}, "none"},
+		{"advise Unit/StatefulSet/leak --no-headers", 0, {"Unit/StatefulSet/leak"}, "web"},
+		{"advise --all", 0, {"Unit/"}, "Requests of"},
+	};
+	char *with = write_snapshot(true), *without = write_snapshot(false);
+
+	(void)state;
+	check_all(with, kubernetes, sizeof(kubernetes) / sizeof(kubernetes[0]));
+	check_all(without, units, sizeof(units) / sizeof(units[0]));
+	remove(with);
+	remove(without);
+	free(with);
+	free(without);
 }
 
 #define NUMBER(path) ((int)api_fixture_number(&f, path))
@@ -246,10 +492,6 @@ static void test_pages(void **state)
 			fail_msg("%s: %s", target, f.response.body.data);
 		free(target);
 	}
-	/* To clients of Kubernetes they have no name. */
-	assert_int_equal(api_fixture_get(&f, "/apis/evenkeel.io/v1/advices"), 200);
-	assert_string_equal(api_fixture_text(&f, "items.0.metadata.name"), "");
-	assert_string_equal(api_fixture_text(&f, "items.1.metadata.namespace"), "shop");
 	/* Each page goes on behind the last container of the one before. */
 	do {
 		char *target = mem_printf("/v1/advice?limit=1%s%s", items ? "&continue=" : "",
@@ -270,8 +512,12 @@ static void test_pages(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_commands),
-					   cmocka_unit_test(test_pages)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_commands),
+		cmocka_unit_test(test_no_request_is_above_its_limit),
+		cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_pages),
+	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

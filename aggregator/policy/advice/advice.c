@@ -2,6 +2,8 @@
 #include "aggregator/policy/advice/advice.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "shared/histogram.h"
 #include "shared/units.h"
@@ -32,6 +34,20 @@ static const struct policy_row {
 const char *const advice_policies[] = {"balanced", "saving", "safe", NULL};
 const char *const advice_verdicts[] = {"unknown", "tooSmall", "tooLarge", "fits", "undeclared"};
 const char *const advice_confidences[] = {"low", "medium", "high"};
+
+bool advice_read_share(const char *text, double *share)
+{
+	char *end;
+	double value = strtod(text, &end);
+	bool percent = strcmp(end, "%") == 0;
+
+	if (percent)
+		value /= 100;
+	if (end == text || (*end && !percent) || !(value > 0 && value < 1))
+		return false;
+	*share = value;
+	return true;
+}
 
 /* --- demand ----------------------------------------------------------------------------------- */
 

@@ -81,5 +81,7 @@ struct advice {
 void advice_make(const struct demand_record *r, const struct advice_now *now,
 		 const struct advice_options *options, int64_t now_ns, struct advice *a,
 		 struct buf *why);
+/* "1%" or "0.01"; false: it is none above 0 and below 1. */
+bool advice_read_share(const char *text, double *share);
 /* The share of samples in which it ran with a demand above the limit. */
 double advice_share_above(const struct demand_weights *w, double limit_milli);
