@@ -55,7 +55,12 @@ struct fact {
 };
 
 #define FACT(what, have, member, ...)                                                              \
-	{what, HAVE_##have, offsetof(struct reading, member), {__VA_ARGS__}}
+	{                                                                                          \
+		what, HAVE_##have, offsetof(struct reading, member),                               \
+		{                                                                                  \
+			__VA_ARGS__                                                                \
+		}                                                                                  \
+	}
 /* clang-format off */
 static const struct fact facts[] = {
 	FACT("CPU ns", CPU, cpu_ns, {"cpuacct.usage", NULL, 1}, {"cpu.stat", "usage_usec", 1000}),

@@ -78,7 +78,8 @@ const struct option_spec *options_of(const struct option_program *program, const
 bool options_only_typed(const struct option_spec *spec)
 {
 	if (spec->kind == OPTION_LIST)
-		return strcmp(spec->name, "policy") == 0; /* EVENKEEL_POLICY is the choice of advise */
+		return strcmp(spec->name, "policy") ==
+		       0; /* EVENKEEL_POLICY is the choice of advise */
 	return spec->kind == OPTION_FLAG &&
 	       (strcmp(spec->name, "help") == 0 || strcmp(spec->name, "version") == 0);
 }

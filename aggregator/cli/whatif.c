@@ -33,33 +33,6 @@ enum { FILE_MOST = 64 << 20, DEPTH_MOST = 64, REPLICAS_MOST = 10000, NODES_MOST 
 
 /* --- workloads -------------------------------------------------------------------------------- */
 
-/*
- * The kind of the workload if the pod belongs to it, else NULL. The name is what people call it: a
- * Deployment's, without the hash of its ReplicaSet.
- */
-static const char *kind_if_of(const cJSON *pod, const char *namespace, const char *workload)
-{
-	const cJSON *controller;
-	const char *owner, *hash;
-	size_t len = strlen(workload);
-
-	if (!document_is(pod, "kind", "Pod") ||
-	    !document_is(pod, "metadata.namespace", namespace) || whatif_has_ended(pod) ||
-	    document_text(pod, "metadata.deletionTimestamp"))
-		return NULL;
-	controller = document_controller(pod);
-	owner = document_text_or(controller, "name", "");
-	hash = document_label(pod, "pod-template-hash");
-	if (strcmp(owner, workload) == 0)
-		return document_text_or(controller, "kind", "");
-	if (!document_is(controller, "kind", "ReplicaSet") || strncmp(owner, workload, len) != 0 ||
-	    owner[len] != '-')
-		return NULL;
-	if (hash ? strcmp(owner + len + 1, hash) != 0 : strchr(owner + len + 1, '-') != NULL)
-		return NULL;
-	return "Deployment";
-}
-
 struct workload {
 	char *namespace, *kind, *name; /* owned; no kind: any */
 	const char *rest; /* of the text, behind "=" */
@@ -80,7 +53,7 @@ static void find_pods(const struct whatif *w, struct workload *of)
 	cJSON *item;
 
 	cJSON_ArrayForEach (item, w->items) {
-		const char *kind = kind_if_of(item, of->namespace, of->name);
+		const char *kind = whatif_kind_of(item, of->namespace, of->name);
 
 		if (!kind || (of->kind && strcasecmp(kind, of->kind) != 0))
 			continue;
@@ -93,10 +66,10 @@ static void find_pods(const struct whatif *w, struct workload *of)
 /* A name without a kind is that of one workload. */
 static int check_kinds(const struct whatif *w, const struct workload *of)
 {
-	const char *first = kind_if_of(of->pods[0], of->namespace, of->name);
+	const char *first = whatif_kind_of(of->pods[0], of->namespace, of->name);
 
 	for (size_t i = 1; i < of->count; i++) {
-		const char *kind = kind_if_of(of->pods[i], of->namespace, of->name);
+		const char *kind = whatif_kind_of(of->pods[i], of->namespace, of->name);
 
 		if (strcmp(kind, first) != 0)
 			return whatif_refuse(w,

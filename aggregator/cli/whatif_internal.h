@@ -51,6 +51,11 @@ void whatif_remove(struct whatif *w, cJSON *object);
 bool whatif_has_ended(const cJSON *pod);
 /* A DaemonSet's pod, or a mirror pod of the node. */
 bool whatif_ends_with_node(const cJSON *pod);
+/*
+ * The kind of the workload if the pod belongs to it, else NULL. The name is what people call it: a
+ * Deployment's, without the hash of its ReplicaSet.
+ */
+const char *whatif_kind_of(const cJSON *pod, const char *namespace, const char *workload);
 /* Makes the pod pending. whatif_leave(): one of the list, whose use is taken from its node. */
 void whatif_let_wait(const struct whatif *w, cJSON *pod);
 void whatif_leave(struct whatif *w, cJSON *pod);

@@ -401,6 +401,29 @@ void whatif_leave(struct whatif *w, cJSON *pod)
 	count(w, pod, 1);
 }
 
+const char *whatif_kind_of(const cJSON *pod, const char *namespace, const char *workload)
+{
+	const cJSON *controller;
+	const char *owner, *hash;
+	size_t len = strlen(workload);
+
+	if (!document_is(pod, "kind", "Pod") ||
+	    !document_is(pod, "metadata.namespace", namespace) || whatif_has_ended(pod) ||
+	    document_text(pod, "metadata.deletionTimestamp"))
+		return NULL;
+	controller = document_controller(pod);
+	owner = document_text_or(controller, "name", "");
+	hash = document_label(pod, "pod-template-hash");
+	if (strcmp(owner, workload) == 0)
+		return document_text_or(controller, "kind", "");
+	if (!document_is(controller, "kind", "ReplicaSet") || strncmp(owner, workload, len) != 0 ||
+	    owner[len] != '-')
+		return NULL;
+	if (hash ? strcmp(owner + len + 1, hash) != 0 : strchr(owner + len + 1, '-') != NULL)
+		return NULL;
+	return "Deployment";
+}
+
 /* --- before and after ------------------------------------------------------------------------- */
 
 void whatif_begin(struct whatif *w)
