@@ -492,6 +492,10 @@ static void test_pages(void **state)
 			fail_msg("%s: %s", target, f.response.body.data);
 		free(target);
 	}
+	/* To clients of Kubernetes they have no name. */
+	assert_int_equal(api_fixture_get(&f, "/apis/evenkeel.io/v1/advices"), 200);
+	assert_string_equal(api_fixture_text(&f, "items.0.metadata.name"), "");
+	assert_string_equal(api_fixture_text(&f, "items.1.metadata.namespace"), "shop");
 	/* Each page goes on behind the last container of the one before. */
 	do {
 		char *target = mem_printf("/v1/advice?limit=1%s%s", items ? "&continue=" : "",
