@@ -44,8 +44,8 @@ static const struct option_spec specs[] = {
 		 "NAMESPACE/WORKLOAD=N sets the number of pods of a Deployment, StatefulSet or other controller; "
 		 "NAMESPACE/KIND/WORKLOAD=N where kinds share a name."),
 	CLI_LIST("resize", changes.resize, "REQUESTS",
-		 "NAMESPACE/WORKLOAD=[CONTAINER/]cpu:200m,limits.memory:1Gi sets requests and limits of its pods; the name "
-		 "as for --scale."),
+		 "NAMESPACE/WORKLOAD=[CONTAINER/]cpu:200m,memory:1Gi sets requests of its pods, limits.memory:1Gi "
+		 "limits; the name as for --scale."),
 	CLI_LIST("apply", changes.apply, "FILE",
 		 "Add the objects of a YAML or JSON file, or replace those of the same names."),
 	CLI_LIST("set", settings, "OPTION=VALUE",
