@@ -21,7 +21,7 @@ struct cluster_config {
 	/* so long after a pod began, another takes its place; 0: they run for ever */
 	int64_t pod_life_ns;
 	int64_t epoch_ns; /* Unix time at which the first pods were there */
-	/* pods can leave: they have controllers, budgets and quotas with room, and no emptyDir */
+	/* pods can leave: they have controllers, budgets and quotas with room, no emptyDir, no spread */
 	bool movable;
 };
 

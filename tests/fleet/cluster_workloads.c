@@ -131,7 +131,7 @@ void workload_make(const struct cluster *c, size_t index, bool batch, struct wor
 	if (batch || w->replicas < 2)
 		return;
 	w->apart = w->volume || flags >> 8 & 1;
-	w->spread = !w->apart && flags >> 9 & 1;
+	w->spread = !w->apart && !c->config.movable && flags >> 9 & 1;
 	w->budget = w->volume || flags >> 10 & 1;
 	w->scratch = !w->volume && !c->config.movable && (flags >> 11) % 16 == 0;
 }

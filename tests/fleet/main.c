@@ -139,7 +139,7 @@ static const struct option_spec specs[] = {
 	FLAG_OPTION(
 		"movable", 0, AT(movable),
 		"Pods can leave their nodes: they have controllers, budgets and quotas with room, "
-		"and no emptyDir."),
+		"no emptyDir and no spread."),
 	{.name = "node-life",
 	 .kind = OPTION_DURATION,
 	 .offset = AT(node_life_ns),

@@ -53,7 +53,7 @@ static void hold(const struct pod_stats *use, struct place_use *out)
 
 	out->held_cpu = whole((double)held.cpu_milli * MILLI_PARTS);
 	out->held_mem = whole((double)held.mem_bytes);
-	if (out->held_cpu >= out->cpu)
+	if (out->held_cpu >= out->cpu && out->held_cpu > 0)
 		out->variance = 0;
 	out->cpu = int_max(out->cpu, out->held_cpu);
 	out->mem = int_max(out->mem, out->held_mem);
