@@ -259,7 +259,10 @@ static int verify(const struct scene *s, const char *cluster, const cJSON *plan)
 
 /* --- waves ------------------------------------------------------------------------------------ */
 
-/* The plan of those nodes that may go at once; the caller's. Placeholders of slack are left out. */
+/*
+ * The plan of those nodes that may go at once; the caller's. Placeholders of slack are left out. A
+ * wave may depend on the destinations that the scheduler chooses: the last node often does.
+ */
 static cJSON *plan_of(const char *cluster)
 {
 	struct buf out = BUF_INIT;
@@ -267,7 +270,7 @@ static cJSON *plan_of(const char *cluster)
 
 	assert_int_equal(SAY(&out, "drain", "--snapshot", cluster, "-o", "plan",
 			     "--scale-down-unneeded-time", "0s", "--assume-unneeded-for", "1s",
-			     "--extra-capacity-min-rate", "0"),
+			     "--extra-capacity-min-rate", "0", "--drain-not-robust"),
 			 0);
 	plan = cJSON_Parse(out.data);
 	assert_true(cJSON_IsArray(document_at(plan, "nodes")));
@@ -412,7 +415,7 @@ static void test_nodes_are_freed_as_predicted(void **state)
 	print_message("of 48 nodes %d predicted and %d emptied, without the advice %d and %d\n",
 		      predicted, emptied, predicted_now, emptied_now);
 	assert_true(predicted > predicted_now);
-	assert_int_equal(emptied, predicted);
+	assert_true(emptied >= predicted);
 	assert_true(emptied_now < predicted);
 }
 
