@@ -530,7 +530,7 @@ lint-built: $(PROTO_C) $(SKEL) $(SCRIPT_H)
 	sed -n 's/.* \(.*\.c\)$$/\1/p' $(B)/lint >$(B)/lint-files
 	[ ! -s $(B)/lint-files ] || cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
 		--suppress=missingIncludeSystem --suppress=readdirCalled --library=posix \
-		--include=tests/lint/cppcheck.h -D_GNU_SOURCE -I. -j$(shell nproc) --file-list=$(B)/lint-files
+		--include=tests/lint/cppcheck.h -D_GNU_SOURCE -I. -I$(GEN) --suppress='*:$(GEN)/*' -j$(shell nproc) --file-list=$(B)/lint-files
 	xargs -r -P$(shell nproc) -I{} clang-tidy --quiet {} -- $(LINT_FLAGS) $(TIDY_DEPTH) <$(B)/lint-files 2>/dev/null
 	[ -z '$(PASSED)' ] || sed -n '/^unknown/!s/ .*//p' $(B)/lint | (mkdir -p '$(PASSED)' && cd '$(PASSED)' && xargs -r touch)
 

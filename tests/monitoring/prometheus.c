@@ -33,7 +33,8 @@ enum { NODES = 30, PATIENCE_S = 90 };
 struct scene {
 	struct stack *stack;
 	pid_t fleet, prometheus;
-	char *dump, *url; /* owned */
+	char *dump, *url, *peer; /* owned */
+	const char *more[3]; /* options of the aggregator */
 	cJSON *rules; /* the last answer of /api/v1/rules */
 	struct buf metrics; /* one scrape, as text */
 };
@@ -108,6 +109,12 @@ static int setup(void **state)
 	s->stack = stack_new();
 	write_dump(s);
 	s->stack->aggregators[0].snapshot_path = s->dump;
+	/* The address of the other aggregator is its own, so it is alone. */
+	s->stack->aggregators[0].ingest_port = free_port();
+	s->peer = mem_printf("tcp://127.0.0.1:%d", s->stack->aggregators[0].ingest_port);
+	s->more[0] = "--peer";
+	s->more[1] = s->peer;
+	s->stack->aggregators[0].more = s->more;
 	stack_start_aggregator(s->stack, 0);
 	s->fleet = fleet_start(s->stack, options);
 	start_prometheus(s);
@@ -125,6 +132,7 @@ static int teardown(void **state)
 	buf_fini(&s->metrics);
 	free(s->dump);
 	free(s->url);
+	free(s->peer);
 	free(s);
 	return 0;
 }

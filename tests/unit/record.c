@@ -247,8 +247,12 @@ static void write_segment(const char *dir, int64_t start_ns, struct buf *content
 {
 	char *path = mem_printf("%s/" RECORD_PREFIX "%019" PRId64 RECORD_SUFFIX, dir, start_ns);
 	FILE *f = fopen(path, "we");
+	bool written;
 
-	assert_true(f && fwrite(content->data, content->len, 1, f) == 1 && fclose(f) == 0);
+	assert_non_null(f);
+	written = fwrite(content->data, content->len, 1, f) == 1;
+	assert_int_equal(fclose(f), 0);
+	assert_true(written);
 	buf_clear(content);
 	free(path);
 }
