@@ -15,7 +15,8 @@
 void *array_grow(void *array, size_t count, size_t size);
 /* A new element behind the last, to assign to: ARRAY_ADD(list, count) = value. */
 #define ARRAY_ADD(array, count)                                                                    \
-	*((array) = array_grow((array), (count), sizeof(*(array))), &(array)[(count)++])
+	*((array) = array_grow((array), (count), sizeof(*(array))), /* NOLINT: or of pointers */   \
+	  &(array)[(count)++])
 /* qsort(), also of no array at all. */
 static inline void array_sort(void *array, size_t count, size_t size,
 			      int (*compare)(const void *a, const void *b))
