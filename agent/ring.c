@@ -9,7 +9,7 @@
  *	still over	the oldest is dropped: a merged interval covers at most a quarter of the
  *			span, as it is dropped as a whole
  *
- * What may not merge is in ring_set_cursors().
+ * ring_set_cursors() states which intervals may not merge.
  *
  * The budget covers intervals and the entities they hold, each entity once.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What evenkeel advise would change. Containers with the verdict tooSmall or tooLarge are changed,
- * and of them all amounts that are proposed:
+ * The changes that evenkeel advise proposes: all proposed amounts of the containers with the verdict
+ * tooSmall or tooLarge:
  *
  *   -o patch     a line for kubectl for each workload. Limits are changed where there are some, and
  *                raised to the request where none is proposed: the API server refuses a request

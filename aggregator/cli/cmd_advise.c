@@ -40,7 +40,7 @@ static const struct option_spec specs[] = {
 
 /* --- items ------------------------------------------------------------------------------------ */
 
-/* What follows the part and its slash; NULL: the text begins otherwise. */
+/* The rest of the text behind the part and a slash; NULL: the text begins otherwise. */
 static const char *behind(const char *text, const char *part)
 {
 	size_t len = strlen(part);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a command prints before a change and after it, as the lines that differ: - before and + after.
+ * The lines of a command's output that a change alters: - before and + after.
  */
 #include <stdbool.h>
 #include <stdlib.h>

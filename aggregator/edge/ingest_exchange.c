@@ -360,7 +360,7 @@ static int put(struct exchange *x, const char *uid, const struct reservation *e,
 	return x->body.len > BODY_FULL ? flush(x, why) : 0;
 }
 
-/* Tells of all reservations. What changes from now on is told after them. */
+/* Sends all reservations. Later changes follow them. */
 static int sync_all(struct exchange *x, struct error *why)
 {
 	struct reservations_copy *all;
@@ -374,7 +374,7 @@ static int sync_all(struct exchange *x, struct error *why)
 	return rc ? rc : flush(x, why);
 }
 
-/* What is reserved for the pod. The API tells both of a pod that has a node. */
+/* Adds the pod's reservation to the frame; the API tells both aggregators of bound pods. */
 static int put_present(struct exchange *x, const char *uid, struct error *why)
 {
 	const struct reservation *e = reservations_hold(x->reservations, uid);

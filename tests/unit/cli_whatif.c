@@ -310,118 +310,119 @@ static void test_sources(void **state)
 	cJSON_Delete(doc);
 }
 
+static const struct {
+	const char *option, *text, *file, *says;
+} refusals[] = {
+	{"remove", "b", NULL, "--remove b: there is no node \"b\""},
+	{"cordon", "", NULL, "--cordon : there is no node \"\""},
+	{"add", "0x a", NULL, "must be 1 to 1000 nodes"},
+	{"add", "1001x a", NULL, "must be 1 to 1000 nodes"},
+	{"add", "2x b", NULL, "there is no node \"b\""},
+	{"add", "cpu=8", NULL, "must be amounts above 0, of cpu and memory"},
+	{"add", "cpu=8,memory=x", NULL, "must be amounts above 0, of cpu and memory"},
+	{"add", "cpu=8,=1,memory=1", NULL, "must be amounts above 0, of cpu and memory"},
+	{"taint", "a", NULL, "must be NODE:KEY[=VALUE]:EFFECT"},
+	{"taint", "a:", NULL, "must be NODE:KEY[=VALUE]:EFFECT"},
+	{"add", "cpu=-8,memory=1Gi", NULL, "must be amounts above 0, of cpu and memory"},
+	{"taint", "a::NoSchedule", NULL, "the key of the taint is empty"},
+	{"add", "3xcpu=0,memory=0", NULL, "must be amounts above 0"},
+	{"add", "cpu=1,memory=1,pods=0", NULL, "must be amounts above 0"},
+	{"taint", "a:a b=c:NoSchedule", NULL, "the key and the value of a taint are"},
+	{"taint", "a:b=c d:NoSchedule", NULL, "the key and the value of a taint are"},
+	{"taint", "a:b=c/d:NoSchedule", NULL, "the key and the value of a taint are"},
+	{"taint", "a:k", NULL, "must end in NoSchedule, PreferNoSchedule or NoExecute"},
+	{"taint", "a:k:Never", NULL, "must end in NoSchedule"},
+	{"taint", "a:k-", NULL, "there is no such taint"},
+	{"taint", "a:old:NoExecute-", NULL, "there is no such taint"},
+	{"taint", "b:k:NoSchedule", NULL, "there is no node \"b\""},
+	{"scale", "shop/web", NULL, "must be NAMESPACE/WORKLOAD=.."},
+	{"scale", "/web=1", NULL, "must be NAMESPACE/WORKLOAD=.."},
+	{"scale", "shop/=1", NULL, "must be NAMESPACE/WORKLOAD=.."},
+	{"scale", "web=1", NULL, "must be NAMESPACE/WORKLOAD=.."},
+	{"scale", "web=1/2", NULL, "must be NAMESPACE/WORKLOAD=.."},
+	{"scale", "shop/we=1", NULL, "there is no pod of a workload \"we\""},
+	{"scale", "shop//web=1", NULL, "must be NAMESPACE/WORKLOAD=.."},
+	{"scale", "shop/Deployment/=1", NULL, "must be NAMESPACE/WORKLOAD=.."},
+	{"scale", "shop/StatefulSet/web=1", NULL,
+	 "there is no pod of a StatefulSet \"web\" in the namespace \"shop\""},
+	{"resize", "shop/web=limits.foo:1", NULL, "no node has a resource \"foo\""},
+	{"scale", "mail/web=1", NULL, "in the namespace \"mail\""},
+	{"scale", "shop/web=-1", NULL, "must end in a number of replicas, at most 10000"},
+	{"scale", "shop/web=1x", NULL, "must end in a number of replicas"},
+	{"scale", "shop/web=10001", NULL, "must end in a number of replicas"},
+	{"scale", "shop/log=2", NULL, "a DaemonSet has a pod on each node"},
+	{"resize", "shop/web=,", NULL, "must end in RESOURCE:AMOUNT"},
+	{"resize", "shop/web=foo:1", NULL, "no node has a resource \"foo\""},
+	{"resize", "shop/web=", NULL, "must end in RESOURCE:AMOUNT"},
+	{"resize", "shop/web=cpu", NULL, "\"cpu\" must be RESOURCE:AMOUNT"},
+	{"resize", "shop/web=:1", NULL, "\":1\" must be RESOURCE:AMOUNT"},
+	{"resize", "shop/web=cpu:x", NULL, "\"x\" is no amount"},
+	{"resize", "shop/web=cpu:-1", NULL, "\"-1\" is no amount"},
+	{"resize", "shop/web=cpu:2001m", NULL, "cpu of \"c\" is above its limit of \"2\""},
+	{"resize", "shop/web=d/cpu:1", NULL, "there is no container \"d\" in web-5d-1"},
+	{"apply", "/nonexistent", NULL, "/nonexistent"},
+	{"apply", "$", "", "there is no object"},
+	{"apply", "$", "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {nodeName: z}}",
+	 "Pod p: there is no node \"z\""},
+	{"apply", "$",
+	 "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}, spec: {template: "
+	 "{}}}",
+	 "DaemonSet d: give its Pods, each with its node"},
+	{"apply", "$",
+	 "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: "
+	 "2.5, "
+	 "template: {}}}",
+	 "Deployment d: replicas must be a whole number up to 10000"},
+	{"apply", "$", "{a: 1}", "must have apiVersion, kind and metadata.name"},
+	{"apply", "$", "{a: ]", "objects.yaml:1"},
+	{"apply", "$",
+	 "{apiVersion: v1, kind: Service, metadata: {name: s}}\n---\n"
+	 "{apiVersion: v1, kind: Service, metadata: {name: t}}\n---\n"
+	 "{apiVersion: bitnami.com/v1alpha1, kind: SealedSecret, metadata: {name: s}, "
+	 "spec: {template: {type: Opaque}}}",
+	 "no answer depends on its objects: 2 Service, 1 SealedSecret"},
+	{"apply", "$", "{apiVersion: v1, kind: List, items: []}", "there is no object"},
+	{"apply", "$",
+	 "{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: r}, spec: "
+	 "{template: {spec: {containers: [{name: c}]}}}}",
+	 "a Rollout makes no pods"},
+	/* What the API would refuse is refused, and named. */
+	{"apply", "$",
+	 "{apiVersion: v1, kind: Node, metadata: {name: n}, status: {allocatable: {cpu: "
+	 "8x}}}",
+	 "objects.yaml: Node n: status.allocatable.cpu: "},
+	{"apply", "$",
+	 "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: "
+	 "0, template: {spec: {containers: [{name: c, resources: {requests: {memory: "
+	 "1Zi}}}]}}}}",
+	 "objects.yaml: Deployment d: spec.containers[0].resources.requests.memory: "},
+	{"apply", "$",
+	 "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {template: "
+	 "{spec: {containers: [{name: b}, {name: c, resources: {requests: {cpu: 1.5}, "
+	 "limits: {cpu: 1}}}]}}}}",
+	 "objects.yaml: Deployment d: cpu of \"c\" is above its limit of 1"},
+	{"apply", "$",
+	 "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {initContainers: [{name: "
+	 "i, resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}}], containers: "
+	 "[{name: c}]}}",
+	 "Pod p: memory of \"i\" is above its limit of \"1Gi\""},
+	{"apply", "$",
+	 "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: "
+	 "10001, template: {spec: {containers: [{name: c}]}}}}",
+	 "web: replicas must be a whole number up to 10000"},
+};
+
 static void test_refusals(void **state)
 {
-	static const struct {
-		const char *option, *text, *file, *says;
-	} rows[] = {
-		{"remove", "b", NULL, "--remove b: there is no node \"b\""},
-		{"cordon", "", NULL, "--cordon : there is no node \"\""},
-		{"add", "0x a", NULL, "must be 1 to 1000 nodes"},
-		{"add", "1001x a", NULL, "must be 1 to 1000 nodes"},
-		{"add", "2x b", NULL, "there is no node \"b\""},
-		{"add", "cpu=8", NULL, "must be amounts above 0, of cpu and memory"},
-		{"add", "cpu=8,memory=x", NULL, "must be amounts above 0, of cpu and memory"},
-		{"add", "cpu=8,=1,memory=1", NULL, "must be amounts above 0, of cpu and memory"},
-		{"taint", "a", NULL, "must be NODE:KEY[=VALUE]:EFFECT"},
-		{"taint", "a:", NULL, "must be NODE:KEY[=VALUE]:EFFECT"},
-		{"add", "cpu=-8,memory=1Gi", NULL, "must be amounts above 0, of cpu and memory"},
-		{"taint", "a::NoSchedule", NULL, "the key of the taint is empty"},
-		{"add", "3xcpu=0,memory=0", NULL, "must be amounts above 0"},
-		{"add", "cpu=1,memory=1,pods=0", NULL, "must be amounts above 0"},
-		{"taint", "a:a b=c:NoSchedule", NULL, "the key and the value of a taint are"},
-		{"taint", "a:b=c d:NoSchedule", NULL, "the key and the value of a taint are"},
-		{"taint", "a:b=c/d:NoSchedule", NULL, "the key and the value of a taint are"},
-		{"taint", "a:k", NULL, "must end in NoSchedule, PreferNoSchedule or NoExecute"},
-		{"taint", "a:k:Never", NULL, "must end in NoSchedule"},
-		{"taint", "a:k-", NULL, "there is no such taint"},
-		{"taint", "a:old:NoExecute-", NULL, "there is no such taint"},
-		{"taint", "b:k:NoSchedule", NULL, "there is no node \"b\""},
-		{"scale", "shop/web", NULL, "must be NAMESPACE/WORKLOAD=.."},
-		{"scale", "/web=1", NULL, "must be NAMESPACE/WORKLOAD=.."},
-		{"scale", "shop/=1", NULL, "must be NAMESPACE/WORKLOAD=.."},
-		{"scale", "web=1", NULL, "must be NAMESPACE/WORKLOAD=.."},
-		{"scale", "web=1/2", NULL, "must be NAMESPACE/WORKLOAD=.."},
-		{"scale", "shop/we=1", NULL, "there is no pod of a workload \"we\""},
-		{"scale", "shop//web=1", NULL, "must be NAMESPACE/WORKLOAD=.."},
-		{"scale", "shop/Deployment/=1", NULL, "must be NAMESPACE/WORKLOAD=.."},
-		{"scale", "shop/StatefulSet/web=1", NULL,
-		 "there is no pod of a StatefulSet \"web\" in the namespace \"shop\""},
-		{"resize", "shop/web=limits.foo:1", NULL, "no node has a resource \"foo\""},
-		{"scale", "mail/web=1", NULL, "in the namespace \"mail\""},
-		{"scale", "shop/web=-1", NULL, "must end in a number of replicas, at most 10000"},
-		{"scale", "shop/web=1x", NULL, "must end in a number of replicas"},
-		{"scale", "shop/web=10001", NULL, "must end in a number of replicas"},
-		{"scale", "shop/log=2", NULL, "a DaemonSet has a pod on each node"},
-		{"resize", "shop/web=,", NULL, "must end in RESOURCE:AMOUNT"},
-		{"resize", "shop/web=foo:1", NULL, "no node has a resource \"foo\""},
-		{"resize", "shop/web=", NULL, "must end in RESOURCE:AMOUNT"},
-		{"resize", "shop/web=cpu", NULL, "\"cpu\" must be RESOURCE:AMOUNT"},
-		{"resize", "shop/web=:1", NULL, "\":1\" must be RESOURCE:AMOUNT"},
-		{"resize", "shop/web=cpu:x", NULL, "\"x\" is no amount"},
-		{"resize", "shop/web=cpu:-1", NULL, "\"-1\" is no amount"},
-		{"resize", "shop/web=cpu:2001m", NULL, "cpu of \"c\" is above its limit of \"2\""},
-		{"resize", "shop/web=d/cpu:1", NULL, "there is no container \"d\" in web-5d-1"},
-		{"apply", "/nonexistent", NULL, "/nonexistent"},
-		{"apply", "$", "", "there is no object"},
-		{"apply", "$",
-		 "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {nodeName: z}}",
-		 "Pod p: there is no node \"z\""},
-		{"apply", "$",
-		 "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}, spec: {template: "
-		 "{}}}",
-		 "DaemonSet d: give its Pods, each with its node"},
-		{"apply", "$",
-		 "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: "
-		 "2.5, "
-		 "template: {}}}",
-		 "Deployment d: replicas must be a whole number up to 10000"},
-		{"apply", "$", "{a: 1}", "must have apiVersion, kind and metadata.name"},
-		{"apply", "$", "{a: ]", "objects.yaml:1"},
-		{"apply", "$",
-		 "{apiVersion: v1, kind: Service, metadata: {name: s}}\n---\n"
-		 "{apiVersion: v1, kind: Service, metadata: {name: t}}\n---\n"
-		 "{apiVersion: bitnami.com/v1alpha1, kind: SealedSecret, metadata: {name: s}, "
-		 "spec: {template: {type: Opaque}}}",
-		 "no answer depends on its objects: 2 Service, 1 SealedSecret"},
-		{"apply", "$", "{apiVersion: v1, kind: List, items: []}", "there is no object"},
-		{"apply", "$",
-		 "{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: r}, spec: "
-		 "{template: {spec: {containers: [{name: c}]}}}}",
-		 "a Rollout makes no pods"},
-		/* What the API would refuse is refused, and named. */
-		{"apply", "$",
-		 "{apiVersion: v1, kind: Node, metadata: {name: n}, status: {allocatable: {cpu: "
-		 "8x}}}",
-		 "objects.yaml: Node n: status.allocatable.cpu: "},
-		{"apply", "$",
-		 "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: "
-		 "0, template: {spec: {containers: [{name: c, resources: {requests: {memory: "
-		 "1Zi}}}]}}}}",
-		 "objects.yaml: Deployment d: spec.containers[0].resources.requests.memory: "},
-		{"apply", "$",
-		 "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {template: "
-		 "{spec: {containers: [{name: b}, {name: c, resources: {requests: {cpu: 1.5}, "
-		 "limits: {cpu: 1}}}]}}}}",
-		 "objects.yaml: Deployment d: cpu of \"c\" is above its limit of 1"},
-		{"apply", "$",
-		 "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {initContainers: [{name: "
-		 "i, resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}}], containers: "
-		 "[{name: c}]}}",
-		 "Pod p: memory of \"i\" is above its limit of \"1Gi\""},
-		{"apply", "$",
-		 "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: "
-		 "10001, template: {spec: {containers: [{name: c}]}}}}",
-		 "web: replicas must be a whole number up to 10000"},
-	};
 	struct error why;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		cJSON_Delete(change(rows[i].option, rows[i].text, rows[i].file, -EINVAL, &why));
-		if (!strstr(why.text, rows[i].says))
-			fail_msg("--%s %s: \"%s\" in place of \"%s\"", rows[i].option, rows[i].text,
-				 why.text, rows[i].says);
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		cJSON_Delete(change(refusals[i].option, refusals[i].text, refusals[i].file, -EINVAL,
+				    &why));
+		if (!strstr(why.text, refusals[i].says))
+			fail_msg("--%s %s: \"%s\" in place of \"%s\"", refusals[i].option,
+				 refusals[i].text, why.text, refusals[i].says);
 	}
 }
 
@@ -505,130 +506,124 @@ static void check_command(const char *words, const char *scenarios, int code, co
 	"- node-0001  notExamined    -      -   3+1   8%   4%   4%   8%  DestinationInWave\n"      \
 	"+ node-0001  needed  -  -   3+1   8%   4%   4%   8%  NoPlaceToMovePods\n"
 
+static const struct {
+	const char *words, *scenarios;
+	int code;
+	const char *says, *why;
+} commands[] = {
+	/* Figures. */
+	{"--remove node-0000", NULL, 0,
+	 "\nchanged       3    20             4              1              0 ", ""},
+	/* Pods stay where they have no room any more: on three of four nodes. */
+	{"--resize analytics/query-api=cpu:20", NULL, 0,
+	 "\nnow           4    24             1              1              0 ", ""},
+	{"--resize analytics/query-api=cpu:20", NULL, 0,
+	 "\nchanged       4    24             1              1              3 ", ""},
+	{"--apply $",
+	 "{apiVersion: v1, kind: Node, metadata: {name: node-0000}, status: {allocatable: "
+	 "{cpu: 8, memory: 32Gi, pods: 3}}}",
+	 0, "\nchanged       4    24             1              1              1 ", ""},
+	{"--apply $",
+	 "{apiVersion: v1, kind: Node, metadata: {name: node-0000}, status: {allocatable: "
+	 "{cpu: 8, pods: 110}}}",
+	 0, "\nchanged       4    24             1              1              1 ", ""},
+	{"--resize analytics/query-api=cpu:20 -o json", NULL, 0, "\"overcommittedNodes\":3,", ""},
+	{"--resize analytics/query-api=cpu:20 --color always", NULL, 0,
+	 "\033[31m3\033[0m      175%", ""},
+	/* A node that is removed can be the model of others. */
+	{"--remove node-0000 --add 2xnode-0000", NULL, 0, "\nchanged       5 ", ""},
+	{"--remove node-0000 -o json", NULL, 0,
+	 "{\"name\":\"changed\",\"nodes\":3,\"pods\":20,\"pendingPods\":4,", ""},
+	{"--scenarios $",
+	 "[{name: few, remove: [node-0000, node-0001]}, {name: many, add: 3xnode-0000}]", 0,
+	 "\nfew           2 ", ""},
+	{"--scenarios $",
+	 "[{name: few, remove: [node-0000, node-0001]}, {name: many, add: 3xnode-0000}]", 0,
+	 "\nmany          7 ", ""},
+	/* Another command: the lines that differ, below the title of its columns. */
+	{"--cordon node-0001 -- scores --pod tests/docs/pod.yaml", NULL, 0,
+	 "  NODE       SCORE  FITS  LVRB  LIMITS  RUNG\n- node-0001     87  yes ", ""},
+	{"--cordon node-0001 -- scores --pod tests/docs/pod.yaml", NULL, 0,
+	 "\n+ node-0001     87  no ", ""},
+	{"--cordon node-0001 -- glossary", NULL, 2, "", "cannot be run within"},
+	{"--cordon node-0001 -- pods", NULL, 0, "Nothing that this command shows would change.\n",
+	 ""},
+	{"--set limit=1 -- nodes", NULL, 0, "- node-0000", ""},
+	/* A column that comes with the change is there before it, too. */
+	{"--cordon node-0000 -- nodes --no-headers", NULL, 0, CORDONED, ""},
+	{"--cordon node-0000 --scenarios $ -- nodes --no-headers", "[{name: a, cordon: node-0000}]",
+	 0, "\na:\n- node-0000  Ready   621m/7.80   8%  15%", ""},
+	/* A column that goes with it stays. */
+	{"--remove node-0000 -- drain --no-headers", NULL, 0, GONE, ""},
+	{"--cordon node-0000 -- nodes -o json", NULL, 2, "", "give whatif -o json -- nodes"},
+	{"--cordon node-0000 -- nodes -o yaml", NULL, 2, "", "give whatif -o json"},
+	{"--cordon node-0000 --set output=csv -- pods", NULL, 2, "", "give whatif -o json -- pods"},
+	{"--cordon node-0000 -- nodes -o name", NULL, 0, "Nothing that this command", ""},
+	{"--add 2xnode-0000 -- drain", NULL, 0, "REASON\n+ whatif-1   unneeded", ""},
+	{"--scenarios $ -- drain", "[{name: a, cordon: node-0000}, {name: b, add: 2xnode-0000}]", 0,
+	 "\nb:\n", ""},
+	/* Manifests as helm makes them. */
+	{"--apply $", MANIFESTS, 0, "\nchanged       4    24             3 ",
+	 "scenarios.yaml: skipped, as no answer depends on these: 1 ConfigMap, 2 Service"},
+	{"--remove node-0000 -o json -- nodes", NULL, 0,
+	 "{\"apiVersion\":\"evenkeel.io/"
+	 "v1\",\"kind\":\"WhatIf\",\"before\":{\"apiVersion\"",
+	 ""},
+	{"--remove node-0000 -o json -- nodes", NULL, 0,
+	 "\"after\":[{\"name\":\"changed\",\"answer\":{\"apiVersion\"", ""},
+	/* What cannot be asked. */
+	{"", NULL, 2, "", "name a change; --help lists them"},
+	{"--remove node-9", NULL, 2, "", "--remove node-9: there is no node \"node-9\""},
+	{"--remove node-0000 -- nodez", NULL, 2, "", "there is no command \"nodez\""},
+	{"--remove node-0000 -- nodes --bad", NULL, 2, "", "unknown option --bad"},
+	{"--remove node-0000 -- whatif", NULL, 2, "", "cannot be run within"},
+	{"--remove node-0000 -- nodes -w", NULL, 2, "", "do not go with COMMAND"},
+	{"--remove node-0000 -- nodes --server x", NULL, 2, "",
+	 "COMMAND: it answers from what whatif reads"},
+	{"--remove node-0000 -- nodes --snapshot foo", NULL, 2, "",
+	 "--snapshot, --usage, --server, --kubeconfig and --context do not go with"},
+	{"--remove node-0000 --set context=x -- nodes", NULL, 2, "",
+	 "COMMAND: it answers from what whatif reads"},
+	{"--remove node-0000 -- nodes nope", NULL, 4, "", "nope"},
+	{"--set a=1", NULL, 2, "", "there is no COMMAND"},
+	{"--set =1 -- nodes", NULL, 2, "", "must be OPTION=VALUE"},
+	{"--scenarios $", "[{name: a}]", 2, "", "scenarios.yaml: scenario a: there is no change"},
+	{"--scenarios $", "[{name: 3, add: node-0000}]", 2, "",
+	 "scenarios.yaml: each scenario must have a name that is text (quote a number)"},
+	{"--scenarios $", "[{name: a, set: limit=1}]", 2, "",
+	 "scenarios.yaml: scenario a: --set limit=1: there is no COMMAND"},
+	{"--scenarios $ -- nodes", "[{name: a, set: bad=1}]", 2, "",
+	 "scenarios.yaml: scenario a: unknown option --bad"},
+	{"--scenarios $", "[{name: now, remove: a}]", 2, "", "other than \"now\""},
+	{"--scenarios $", "[{name: a, add: node-0000}, {name: a, add: node-0000}]", 2, "",
+	 "there are two scenarios \"a\""},
+	{"--scenarios $", "[{name: a, scenarios: b}]", 2, "",
+	 "scenarios.yaml: scenario a: a scenario has no scenarios"},
+	{"--apply $",
+	 "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, "
+	 "resources: {requests: {cpu: garbage}}}]}}",
+	 2, "", "scenarios.yaml: Pod p: spec.containers[0].resources.requests.cpu: "},
+	{"--remove node-0000 -o snapshot -- nodes", NULL, 2, "", "give one scenario"},
+	{"--remove node-0000 -- nodes -o commands", NULL, 2, "", "goes with drain"},
+	{"--set bad=1 -- nodes", NULL, 2, "", "unknown option --bad"},
+	{"--scenarios /nonexistent", NULL, 2, "", "/nonexistent"},
+	{"--scenarios $", "{a: 1}", 2, "", "scenarios.yaml: must be one list of scenarios"},
+	{"--scenarios $", "[{remove: a}]", 2, "", "each scenario must have a name"},
+	{"--scenarios $", "[{name: a, remove: [1]}]", 2, "",
+	 "scenario a: remove must be a text or a list of texts"},
+	{"--scenarios $", "[{name: a, remov: b}]", 2, "", "scenario a: unknown option --remov"},
+	{"--scenarios $", "[{name: a, remove: b}]", 2, "",
+	 "scenarios.yaml: scenario a: --remove b: there is no node \"b\""},
+	{"--scenarios $ -- nodes", "[{name: a, remove: b}]", 2, "",
+	 "scenarios.yaml: scenario a: --remove b: there is no node \"b\""},
+};
+
 static void test_command(void **state)
 {
-	static const struct {
-		const char *words, *scenarios;
-		int code;
-		const char *says, *why;
-	} rows[] = {
-		/* Figures. */
-		{"--remove node-0000", NULL, 0,
-		 "\nchanged       3    20             4              1              0 ", ""},
-		/* Pods stay where they have no room any more: on three of four nodes. */
-		{"--resize analytics/query-api=cpu:20", NULL, 0,
-		 "\nnow           4    24             1              1              0 ", ""},
-		{"--resize analytics/query-api=cpu:20", NULL, 0,
-		 "\nchanged       4    24             1              1              3 ", ""},
-		{"--apply $",
-		 "{apiVersion: v1, kind: Node, metadata: {name: node-0000}, status: {allocatable: "
-		 "{cpu: 8, memory: 32Gi, pods: 3}}}",
-		 0, "\nchanged       4    24             1              1              1 ", ""},
-		{"--apply $",
-		 "{apiVersion: v1, kind: Node, metadata: {name: node-0000}, status: {allocatable: "
-		 "{cpu: 8, pods: 110}}}",
-		 0, "\nchanged       4    24             1              1              1 ", ""},
-		{"--resize analytics/query-api=cpu:20 -o json", NULL, 0,
-		 "\"overcommittedNodes\":3,", ""},
-		{"--resize analytics/query-api=cpu:20 --color always", NULL, 0,
-		 "\033[31m3\033[0m      175%", ""},
-		/* A node that is removed can be the model of others. */
-		{"--remove node-0000 --add 2xnode-0000", NULL, 0, "\nchanged       5 ", ""},
-		{"--remove node-0000 -o json", NULL, 0,
-		 "{\"name\":\"changed\",\"nodes\":3,\"pods\":20,\"pendingPods\":4,", ""},
-		{"--scenarios $",
-		 "[{name: few, remove: [node-0000, node-0001]}, {name: many, add: 3xnode-0000}]", 0,
-		 "\nfew           2 ", ""},
-		{"--scenarios $",
-		 "[{name: few, remove: [node-0000, node-0001]}, {name: many, add: 3xnode-0000}]", 0,
-		 "\nmany          7 ", ""},
-		/* Another command: the lines that differ, below the title of its columns. */
-		{"--cordon node-0001 -- scores --pod tests/docs/pod.yaml", NULL, 0,
-		 "  NODE       SCORE  FITS  LVRB  LIMITS  RUNG\n- node-0001     87  yes ", ""},
-		{"--cordon node-0001 -- scores --pod tests/docs/pod.yaml", NULL, 0,
-		 "\n+ node-0001     87  no ", ""},
-		{"--cordon node-0001 -- glossary", NULL, 2, "", "cannot be run within"},
-		{"--cordon node-0001 -- pods", NULL, 0,
-		 "Nothing that this command shows would change.\n", ""},
-		{"--set limit=1 -- nodes", NULL, 0, "- node-0000", ""},
-		/* A column that comes with the change is there before it, too. */
-		{"--cordon node-0000 -- nodes --no-headers", NULL, 0, CORDONED, ""},
-		{"--cordon node-0000 --scenarios $ -- nodes --no-headers",
-		 "[{name: a, cordon: node-0000}]", 0,
-		 "\na:\n- node-0000  Ready   621m/7.80   8%  15%", ""},
-		/* A column that goes with it stays. */
-		{"--remove node-0000 -- drain --no-headers", NULL, 0, GONE, ""},
-		{"--cordon node-0000 -- nodes -o json", NULL, 2, "",
-		 "give whatif -o json -- nodes"},
-		{"--cordon node-0000 -- nodes -o yaml", NULL, 2, "", "give whatif -o json"},
-		{"--cordon node-0000 --set output=csv -- pods", NULL, 2, "",
-		 "give whatif -o json -- pods"},
-		{"--cordon node-0000 -- nodes -o name", NULL, 0, "Nothing that this command", ""},
-		{"--add 2xnode-0000 -- drain", NULL, 0, "REASON\n+ whatif-1   unneeded", ""},
-		{"--scenarios $ -- drain",
-		 "[{name: a, cordon: node-0000}, {name: b, add: 2xnode-0000}]", 0, "\nb:\n", ""},
-		/* Manifests as helm makes them. */
-		{"--apply $", MANIFESTS, 0, "\nchanged       4    24             3 ",
-		 "scenarios.yaml: skipped, as no answer depends on these: 1 ConfigMap, 2 Service"},
-		{"--remove node-0000 -o json -- nodes", NULL, 0,
-		 "{\"apiVersion\":\"evenkeel.io/"
-		 "v1\",\"kind\":\"WhatIf\",\"before\":{\"apiVersion\"",
-		 ""},
-		{"--remove node-0000 -o json -- nodes", NULL, 0,
-		 "\"after\":[{\"name\":\"changed\",\"answer\":{\"apiVersion\"", ""},
-		/* What cannot be asked. */
-		{"", NULL, 2, "", "name a change; --help lists them"},
-		{"--remove node-9", NULL, 2, "", "--remove node-9: there is no node \"node-9\""},
-		{"--remove node-0000 -- nodez", NULL, 2, "", "there is no command \"nodez\""},
-		{"--remove node-0000 -- nodes --bad", NULL, 2, "", "unknown option --bad"},
-		{"--remove node-0000 -- whatif", NULL, 2, "", "cannot be run within"},
-		{"--remove node-0000 -- nodes -w", NULL, 2, "", "do not go with COMMAND"},
-		{"--remove node-0000 -- nodes --server x", NULL, 2, "",
-		 "COMMAND: it answers from what whatif reads"},
-		{"--remove node-0000 -- nodes --snapshot foo", NULL, 2, "",
-		 "--snapshot, --usage, --server, --kubeconfig and --context do not go with"},
-		{"--remove node-0000 --set context=x -- nodes", NULL, 2, "",
-		 "COMMAND: it answers from what whatif reads"},
-		{"--remove node-0000 -- nodes nope", NULL, 4, "", "nope"},
-		{"--set a=1", NULL, 2, "", "there is no COMMAND"},
-		{"--set =1 -- nodes", NULL, 2, "", "must be OPTION=VALUE"},
-		{"--scenarios $", "[{name: a}]", 2, "",
-		 "scenarios.yaml: scenario a: there is no change"},
-		{"--scenarios $", "[{name: 3, add: node-0000}]", 2, "",
-		 "scenarios.yaml: each scenario must have a name that is text (quote a number)"},
-		{"--scenarios $", "[{name: a, set: limit=1}]", 2, "",
-		 "scenarios.yaml: scenario a: --set limit=1: there is no COMMAND"},
-		{"--scenarios $ -- nodes", "[{name: a, set: bad=1}]", 2, "",
-		 "scenarios.yaml: scenario a: unknown option --bad"},
-		{"--scenarios $", "[{name: now, remove: a}]", 2, "", "other than \"now\""},
-		{"--scenarios $", "[{name: a, add: node-0000}, {name: a, add: node-0000}]", 2, "",
-		 "there are two scenarios \"a\""},
-		{"--scenarios $", "[{name: a, scenarios: b}]", 2, "",
-		 "scenarios.yaml: scenario a: a scenario has no scenarios"},
-		{"--apply $",
-		 "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, "
-		 "resources: {requests: {cpu: garbage}}}]}}",
-		 2, "", "scenarios.yaml: Pod p: spec.containers[0].resources.requests.cpu: "},
-		{"--remove node-0000 -o snapshot -- nodes", NULL, 2, "", "give one scenario"},
-		{"--remove node-0000 -- nodes -o commands", NULL, 2, "", "goes with drain"},
-		{"--set bad=1 -- nodes", NULL, 2, "", "unknown option --bad"},
-		{"--scenarios /nonexistent", NULL, 2, "", "/nonexistent"},
-		{"--scenarios $", "{a: 1}", 2, "", "scenarios.yaml: must be one list of scenarios"},
-		{"--scenarios $", "[{remove: a}]", 2, "", "each scenario must have a name"},
-		{"--scenarios $", "[{name: a, remove: [1]}]", 2, "",
-		 "scenario a: remove must be a text or a list of texts"},
-		{"--scenarios $", "[{name: a, remov: b}]", 2, "",
-		 "scenario a: unknown option --remov"},
-		{"--scenarios $", "[{name: a, remove: b}]", 2, "",
-		 "scenarios.yaml: scenario a: --remove b: there is no node \"b\""},
-		{"--scenarios $ -- nodes", "[{name: a, remove: b}]", 2, "",
-		 "scenarios.yaml: scenario a: --remove b: there is no node \"b\""},
-	};
-
 	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		check_command(rows[i].words, rows[i].scenarios, rows[i].code, rows[i].says,
-			      rows[i].why);
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		check_command(commands[i].words, commands[i].scenarios, commands[i].code,
+			      commands[i].says, commands[i].why);
 }
 
 int main(void)

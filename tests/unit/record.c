@@ -321,15 +321,16 @@ static void test_damage_is_a_gap(void **unused)
 {
 	static const struct {
 		const char *what;
-		enum { WHOLE, NO_ENTRY, BAD_ENTRY, CUT, MISSING } second;
+		enum { WHOLE, NO_ENTRY, LATE, BAD_ENTRY, CUT, MISSING } second;
 		int at_second, at_third; /* nodes, or the error */
 		uint64_t gaps, damaged;
 		const char *says;
 	} rows[] = {
 		{"whole", WHOLE, 2, 3, 0, 0, ""},
 		{"damaged", NO_ENTRY, -ERANGE, 1, 1, 1, "this is no entry"},
+		{"damaged behind its views", LATE, 2, 1, 1, 1, "this is no entry"},
 		{"an interval that cannot be", BAD_ENTRY, -ERANGE, 1, 0, 0, ""},
-		{"cut", CUT, -ERANGE, 1, 1, 0, ""},
+		{"cut behind its views", CUT, 2, 1, 1, 0, ""},
 		{"missing", MISSING, -ERANGE, 1, 1, 0, ""},
 	};
 	const int64_t second_ns = END_NS + 60 * NS_PER_SEC, third_ns = END_NS + 120 * NS_PER_SEC;
@@ -356,7 +357,12 @@ static void test_damage_is_a_gap(void **unused)
 		add_interval(&out, "b", second_ns);
 		add_view(&out, second_ns);
 		add_view(&out, second_ns + 50 * NS_PER_SEC);
-		out.len -= rows[i].second == CUT;
+		if (rows[i].second == LATE)
+			buf_add_str(&out, "damage");
+		if (rows[i].second == CUT) {
+			record_number(&out, RECORD_BUILT, 1, 4);
+			out.len--;
+		}
 		if (rows[i].second == MISSING)
 			buf_clear(&out);
 		else
