@@ -321,14 +321,14 @@ static void test_damage_is_a_gap(void **unused)
 {
 	static const struct {
 		const char *what;
-		enum { WHOLE, NO_ENTRY, LATE, BAD_ENTRY, CUT, MISSING } second;
+		enum { WHOLE, NO_ENTRY, BEHIND_VIEWS, BAD_ENTRY, CUT, MISSING } second;
 		int at_second, at_third; /* nodes, or the error */
 		uint64_t gaps, damaged;
 		const char *says;
 	} rows[] = {
 		{"whole", WHOLE, 2, 3, 0, 0, ""},
 		{"damaged", NO_ENTRY, -ERANGE, 1, 1, 1, "this is no entry"},
-		{"damaged behind its views", LATE, 2, 1, 1, 1, "this is no entry"},
+		{"damaged behind its views", BEHIND_VIEWS, 2, 1, 1, 1, "this is no entry"},
 		{"an interval that cannot be", BAD_ENTRY, -ERANGE, 1, 0, 0, ""},
 		{"cut behind its views", CUT, 2, 1, 1, 0, ""},
 		{"missing", MISSING, -ERANGE, 1, 1, 0, ""},
@@ -357,7 +357,7 @@ static void test_damage_is_a_gap(void **unused)
 		add_interval(&out, "b", second_ns);
 		add_view(&out, second_ns);
 		add_view(&out, second_ns + 50 * NS_PER_SEC);
-		if (rows[i].second == LATE)
+		if (rows[i].second == BEHIND_VIEWS)
 			buf_add_str(&out, "damage");
 		if (rows[i].second == CUT) {
 			record_number(&out, RECORD_BUILT, 1, 4);
