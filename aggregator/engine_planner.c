@@ -124,8 +124,7 @@ static void plan(struct planner *p, struct view *v)
 	if (p->period_ns < p->config.every_ns)
 		p->period_ns = p->config.every_ns;
 	r->every_ns = p->period_ns;
-	plan_slot_publish(p->config.plans, r);
-	recorder_planned(p->recorder, clock_wall_ns());
+	recorder_planned(p->recorder, plan_slot_publish(p->config.plans, r));
 	note_time(p, clock_mono_ns() - start_ns);
 }
 

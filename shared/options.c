@@ -48,7 +48,8 @@ bool options_stands_alone(const struct option_spec *spec)
 
 bool options_is_list(const struct option_spec *spec)
 {
-	return spec->kind == OPTION_LIST || spec->kind == OPTION_RECORDS;
+	return spec->kind == OPTION_LIST || spec->kind == OPTION_RECORDS ||
+	       spec->kind == OPTION_TYPED_LIST;
 }
 
 const struct option_spec *options_find(const struct option_spec *specs, const char *name)
@@ -77,11 +78,9 @@ const struct option_spec *options_of(const struct option_program *program, const
 
 bool options_only_typed(const struct option_spec *spec)
 {
-	if (spec->kind == OPTION_LIST)
-		return strcmp(spec->name, "policy") ==
-		       0; /* EVENKEEL_POLICY is the choice of advise */
-	return spec->kind == OPTION_FLAG &&
-	       (strcmp(spec->name, "help") == 0 || strcmp(spec->name, "version") == 0);
+	return spec->kind == OPTION_TYPED_LIST ||
+	       (spec->kind == OPTION_FLAG &&
+		(strcmp(spec->name, "help") == 0 || strcmp(spec->name, "version") == 0));
 }
 
 char *options_env_name(const struct option_program *program, const char *option)

@@ -18,6 +18,7 @@ enum option_kind {
 			    sequence in YAML */
 	OPTION_RECORDS, /* the same of texts "key=value,key=value", so that they are ";" separated in the environment; in
 			    YAML each may be a mapping, of scalars or sequences: {key: value, other: [a, b]} */
+	OPTION_TYPED_LIST, /* a list that only the command line gives: the variable is that of another option */
 	OPTION_INTEGER, /* int64_t, min..max */
 	OPTION_NUMBER, /* double, min..max */
 	/* int64_t nanoseconds: "300ms", "5s", "10m", "2h"; min..max in nanoseconds */

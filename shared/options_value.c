@@ -188,6 +188,7 @@ int options_set(const struct option_spec *spec, const char *text, void *values, 
 		return 0;
 	case OPTION_LIST:
 	case OPTION_RECORDS:
+	case OPTION_TYPED_LIST:
 		list_add(member, text);
 		return 0;
 	case OPTION_INTEGER:

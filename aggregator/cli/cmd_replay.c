@@ -30,7 +30,7 @@ static const struct option_spec specs[] = {
 	CLI_TEXT("to", 0, to, "TIME", "The last moment is not after this."),
 	RANGE_OPTION(OPTION_DURATION, "step", offsetof(struct cli_options, step_ns), "DURATION", "10s",
 		     1e6, 366 * 86400e9, "Time between two moments."),
-	CLI_OPTION("policy", 0, OPTION_LIST, policies, "NAME:OPTION=VALUE;..", NULL, NULL,
+	CLI_OPTION("policy", 0, OPTION_TYPED_LIST, policies, "NAME:OPTION=VALUE;..", NULL, NULL,
 		   "In place of COMMAND: what a policy with these options of scores (blend, plugin) and drain would have done."),
 	{0},
 };
@@ -144,7 +144,8 @@ static int read_schedule(struct cli *cli, struct schedule *s)
 /* Runs COMMAND at the moment. */
 static int run_at(struct cli *cli, struct replay *r, int64_t at_ns)
 {
-	struct option_list words = {(char **)cli->operands + 1, cli->operand_count - 1};
+	bool json = cli->options->output == OUTPUT_JSON;
+	struct option_list words = {.count = cli->operand_count - 1 + json};
 	struct replay_moment m = {0};
 	struct offline *files;
 	int rc = replay_go(r, at_ns, &cli->reason);
@@ -156,7 +157,13 @@ static int run_at(struct cli *cli, struct replay *r, int64_t at_ns)
 	}
 	if (rc)
 		return rc == -ERANGE ? CLI_STALE : CLI_ERROR;
-	return commands_run(files, &words, cli, &cli->out, &cli->reason);
+	words.items = mem_zalloc(words.count, sizeof(*words.items));
+	memcpy(words.items, cli->operands + 1, (cli->operand_count - 1) * sizeof(*words.items));
+	if (json)
+		words.items[words.count - 1] = (char *)"--output=json";
+	rc = commands_run(files, &words, cli, &cli->out, &cli->reason);
+	free(words.items);
+	return rc;
 }
 
 /* Runs no COMMAND, but policies. */
@@ -188,26 +195,34 @@ static int compare(struct cli *cli, struct replay *r, const struct schedule *s)
 	return code;
 }
 
-/* Several moments have titles, and go on behind one without an answer; the worst exit code. */
+/*
+ * Several moments have titles, but not in JSON, and go on behind one without an answer; the worst exit
+ * code.
+ */
 static int show(struct cli *cli, struct replay *r, const struct schedule *s)
 {
+	bool titled = s->count > 1 && cli->options->output != OUTPUT_JSON;
+	struct error first = {""};
 	int code = CLI_OK, worst = CLI_OK;
 
 	for (size_t i = 0; i < s->count && code != CLI_USAGE; i++) {
 		char time[TIMEFMT_LEN];
 
 		timefmt_rfc3339(s->at_ns[i], time);
-		if (i)
+		if (i && titled)
 			buf_add_char(&cli->out, '\n');
-		if (s->count > 1)
+		if (titled)
 			lines_print(cli, "%s:", time);
 		code = run_at(cli, r, s->at_ns[i]);
-		if (code && code != CLI_USAGE && s->count > 1 && cli->reason.text[0]) {
+		if (code && code != CLI_USAGE && titled && cli->reason.text[0]) {
 			lines_print(cli, "%s", cli->reason.text);
 			cli->reason.text[0] = '\0';
 		}
 		worst = code > worst ? code : worst;
+		if (!first.text[0])
+			first = cli->reason;
 	}
+	cli->reason = first;
 	return worst;
 }
 
@@ -244,12 +259,15 @@ const struct command command_replay = {
 	.name = "replay",
 	.usage = "DIR [--at TIME ..] [-- COMMAND ..]",
 	.summary = "Ask what the aggregator knew at a moment of its record",
-	.details = "DIR is what evenkeel-aggregator --record wrote, of that machine or copied from "
-		   "it, also while it is written. COMMAND is another command, with its options: it "
-		   "answers as it would have at that moment. Without COMMAND: what is recorded. "
-		   "Reading begins at the oldest segment, since peaks reach back for a day. Exit "
-		   "status 1: the record cannot be read; 4: it does not have the moment; else "
-		   "COMMAND's.",
+	.details =
+		"DIR is what evenkeel-aggregator --record wrote, of that machine or copied from "
+		"it, also while it is written. COMMAND is another command, with its options: it "
+		"answers as it would have at that moment. Without COMMAND: what is recorded. With "
+		"-o json in front of COMMAND, several moments give a JSON document each, without "
+		"titles. "
+		"Reading begins at the oldest segment, since peaks reach back for a day. Exit "
+		"status 1: the record cannot be read; 4: it does not have the moment; else "
+		"COMMAND's.",
 	.examples = {{"evenkeel replay /var/lib/evenkeel-aggregator/record", "What is recorded."},
 		     {"evenkeel replay record --at 2026-01-31T12:00:00Z -- drain",
 		      "The plan of that moment."},

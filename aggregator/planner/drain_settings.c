@@ -359,6 +359,7 @@ static bool is_equal(const struct option_spec *spec, const void *a, const void *
 		return strcmp(*one ? *one : "", *other ? *other : "") == 0;
 	case OPTION_LIST:
 	case OPTION_RECORDS:
+	case OPTION_TYPED_LIST:
 		return are_lists_equal(a, b);
 	case OPTION_FLAG:
 		return memcmp(a, b, sizeof(bool)) == 0;

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "aggregator/planner/slack_memory.h"
+#include "shared/clock.h"
 #include "shared/mem.h"
 #include "shared/refs.h"
 
@@ -81,16 +82,19 @@ void plan_slot_free(struct plan_slot *s)
 	free(s);
 }
 
-void plan_slot_publish(struct plan_slot *s, struct plan_result *r)
+int64_t plan_slot_publish(struct plan_slot *s, struct plan_result *r)
 {
 	struct plan_result *before;
+	int64_t now_ns;
 
 	pthread_mutex_lock(&s->lock);
 	before = s->newest;
 	r->version = ++s->version;
 	s->newest = r;
+	now_ns = clock_wall_ns();
 	pthread_mutex_unlock(&s->lock);
 	plan_result_drop(before);
+	return now_ns;
 }
 
 struct plan_result *plan_slot_take(struct plan_slot *s)

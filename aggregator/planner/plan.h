@@ -51,8 +51,8 @@ void plan_result_drop(struct plan_result *r);
 struct plan_slot;
 struct plan_slot *plan_slot_new(void); /* empty */
 void plan_slot_free(struct plan_slot *s); /* NULL is allowed */
-/* Takes r over, and numbers it. */
-void plan_slot_publish(struct plan_slot *s, struct plan_result *r);
+/* Takes r over, and numbers it. Returns the Unix time from which on it is the newest. */
+int64_t plan_slot_publish(struct plan_slot *s, struct plan_result *r);
 /* The caller drops it; NULL: there is none yet. */
 struct plan_result *plan_slot_take(struct plan_slot *s);
 

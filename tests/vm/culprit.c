@@ -2,7 +2,8 @@
 /*
  * The likely cause of a pod's waiting, by the pressure of a real kernel: pods with real tasks, one
  * of them guilty or none, sampled as the agent does, at its highest rate. EVENKEEL_CULPRIT_RUNS sets
- * the runs of each scene, EVENKEEL_CULPRIT_SCENE selects one by its first letters:
+ * the runs of each scene, EVENKEEL_CULPRIT_FIRST the number of the first (each has random times of
+ * its own), EVENKEEL_CULPRIT_SCENE selects one by its first letters:
  *
  *	tests/vm/run -i -t 3600 -e EVENKEEL_CULPRIT_RUNS=100 6.12 build/tests/vm/culprit
  */
@@ -309,8 +310,9 @@ static bool run_once(const struct scene *s, int run)
 static void test_scene(void **state)
 {
 	const struct scene *s = *state;
-	const char *only = getenv("EVENKEEL_CULPRIT_SCENE");
-	int wrong = 0;
+	const char *only = getenv("EVENKEEL_CULPRIT_SCENE"),
+		   *text = getenv("EVENKEEL_CULPRIT_FIRST");
+	int first = text ? (int)strtol(text, NULL, 10) : 0, wrong = 0;
 
 	if (!has_controllers(cgroup_fixture_fs(world.fixture)) || !is_time_counted()) {
 		print_message("SKIP: needs cgroup v2 with its controllers and tests/vm/run -i\n");
@@ -324,7 +326,7 @@ static void test_scene(void **state)
 		skip();
 	}
 	await_calm();
-	for (int run = 0; run < world.runs; run++)
+	for (int run = first; run < first + world.runs; run++)
 		wrong += !run_once(s, run);
 	print_message("%s: %d of %d right\n", s->name, world.runs - wrong, world.runs);
 	/* A single miss says nothing of a few runs. */
