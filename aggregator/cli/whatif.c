@@ -618,6 +618,7 @@ static int apply_workload(struct whatif *w, const cJSON *object)
 	const char *kind = document_text_or(object, "kind", "");
 	struct workload of = {
 		.namespace = mem_strdup(document_text_or(object, "metadata.namespace", "default")),
+		.kind = mem_strdup(kind),
 		.name = mem_strdup(document_text_or(object, "metadata.name", "")),
 	};
 	size_t replicas = 0;

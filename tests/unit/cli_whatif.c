@@ -282,6 +282,12 @@ static void test_applied_objects(void **state)
 		 "spec: {replicas: 3, template: {metadata: {labels: {app: web}}, spec: "
 		 "{containers: [{name: c}]}}}}",
 		 "count Pod", "", "7"},
+		/* A StatefulSet has this name. */
+		{"apply", "$",
+		 "{apiVersion: apps/v1, kind: Deployment, metadata: {name: db, namespace: shop}, "
+		 "spec: {template: {metadata: {labels: {app: db}}, spec: {containers: [{name: "
+		 "c}]}}}}",
+		 "count Pod", "", "7"},
 		{"apply", "$",
 		 "{apiVersion: batch/v1, kind: Job, metadata: {name: new}, spec: {template: {spec: "
 		 "{containers: [{name: c}]}}}}",
