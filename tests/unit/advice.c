@@ -227,11 +227,31 @@ static void test_order(void **state)
 	}
 }
 
+/* A tenth of the samples is above the limit; little use makes few of the others into periods. */
+static void test_periods_count_by_their_use(void **state)
+{
+	static const struct {
+		double milli, share;
+	} rows[] = {{0, 1}, {1.5, 0.2565}, {2.5, 0.1764}, {5.1, 0.1}, {400, 0.1}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct part little = {rows[i].milli, 900}, much = {1000, 100};
+		struct demand_weights w = {0};
+		double room[10];
+
+		add(&w, room, &little);
+		add(&w, room, &much);
+		assert_float_equal(advice_share_above(&w, 500), rows[i].share, 0.001);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_proposals),
 		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_periods_count_by_their_use),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

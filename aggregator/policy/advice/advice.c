@@ -15,7 +15,7 @@
 #define LITTLE_MEM     (16.0 * 0x1p20) /* .. or bytes */
 #define LEAST_SECONDS  10 /* of demand, for a proposal */
 #define LONGEST_SAMPLE 0.25 /* seconds, for a limit: a quota has periods of 0.1 s */
-#define PERIOD_MILLI   10 /* a CPU keeps 1 ms of a quota when it idles: so much use begins a period */
+#define PERIOD_MILLI   5 /* from so much use on every period counts, see advice.h */
 #define OOM_GROWTH     1.2
 #define UNDECLARED     1.0 /* urgency of a request that nobody declared */
 #define STARVED	       1.0 /* of a measured lack, without the share that is missing */

@@ -10,8 +10,10 @@
  *	CPU limit	the smallest bucket border that demand exceeds in at most `throttled_below` of
  *			the samples in which the container ran; at least the request; none if samples
  *			are longer than LONGEST_SAMPLE on average. A sample is as long as a period of
- *			the quota, which throttles a period with more demand. The kernel counts no
- *			periods without use, and with less than 1 ms (10 millicores) only some of them
+ *			the quota, which throttles a period with more demand. The kernel counts the
+ *			periods in which a CPU takes of the quota, and the one after: a CPU that idles
+ *			keeps 1 ms of it, so with 0.5 ms in each period (5 millicores) all are counted,
+ *			and with less only some of them
  *
  * A percentile is the geometric middle of its bucket: within 5 %. The CPU limit is at most 10 % above
  * the percentile that it stands for.
