@@ -176,7 +176,7 @@ static void sample_track(struct track *tr, const struct tick *k)
 		tr->cpu_at_ns = k->mono_ns;
 }
 
-static void sample_scattered_pods(struct account_table *table, const struct tick *k)
+static void sample_detached_pods(struct account_table *table, const struct tick *k)
 {
 	for (size_t i = 0; i < table->detached_count; i++) {
 		const struct detached *a = &table->detached[i];
@@ -226,7 +226,7 @@ static void sample_cgroups(struct account *a, struct tick *k)
 		if (tr->holder == (int)i)
 			sample_track(tr, k);
 	}
-	sample_scattered_pods(table, k);
+	sample_detached_pods(table, k);
 	if (table->count)
 		track_finish(&table->tracks[0]);
 }
@@ -275,7 +275,7 @@ static void sample_node_memory(struct account *a, struct slow_use *use, const st
 	if (!m->stale && m->mem_total_bytes && m->mem_available_bytes <= m->mem_total_bytes) {
 		stats_add_memory(&a->node_stats, used, k->dt_ns);
 		histogram_add(&a->mem_hist, (double)used, HISTOGRAM_MEMORY_X0);
-		if (!use->working_set_bytes) {
+		if (!(use->have & USAGE_WORKING_SET)) {
 			use->have |= USAGE_WORKING_SET;
 			use->working_set_bytes = used;
 		}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The best tier whose values agree with the kernel's files is chosen.
+ * The first tier, of T0 to T3 (sampler_tier.h), whose values agree with the kernel's files is chosen.
  *
  * A tier that opens may be wrong: an unresolved address reads as 0, a walk ends early, a private
  * namespace hides cgroups. Each candidate makes slow passes, and the values of a few cgroups are
@@ -11,7 +11,7 @@
  *
  * Memory may rise and fall between two reads, so a cgroup has ATTEMPTS passes to agree in one of
  * them. The compared cgroups are leaves (own use = use of the subtree) with some use (0 = 0 proves
- * little), first those with processes, which every tier meets. Missing files (no controller, cgroup
+ * little), first those with processes, which every tier visits. Missing files (no controller, cgroup
  * removed) are not compared, nor are cgroups without processes for a tier that goes by processes.
  */
 #include "agent/sampler.h"
@@ -415,7 +415,7 @@ static void add_refusals(struct buf *line, const struct sampler_ops *const *ops,
 	}
 }
 
-/* One line; a warning only if no tier with BPF works. */
+/* One line; a warning only if no tier with BPF works. None if the only tier fails: that is returned. */
 static void log_choice(const struct sampler_ops *const *ops, const struct error *why,
 		       size_t refused, bool found)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A save goes over the nodes in slices: the loop packs a slice, the store writes it, and its answer
- * lets the loop pack the next. So the loop is away for one slice only, one slice is in memory twice,
- * and a slow disk slows down the save alone:
+ * lets the loop pack the next. So the loop blocks for one slice at a time, one slice is in memory
+ * twice, and a slow disk slows down the save alone:
  *
- * timer --> begin --> pack a slice --> store --> written --> pack a slice .. the last --> saved
- * +-----> failed --> alarm, again after RETRY_NS
+ *	timer --> begin --> pack a slice --> store --> written --> pack a slice .. the last --> saved
+ *			      |
+ *			      +--> failed --> alarm, again after RETRY_NS
  *
- * The first slice also has changed state of the plans, changed use of workloads, demand, and new decisions:
- * in the same transaction, so that one file has one moment. Nodes that change meanwhile are in the
+ * The first slice also has what changed of plans, use of workloads, demand and keys of nodes, and new
+ * decisions: in the same transaction, so that one file has one moment. Nodes that change meanwhile are in the
  * next save.
  *
  * Without the database the service goes on, the alarm is up, and each change of that is one line in
@@ -63,7 +64,7 @@ struct saver {
 	struct workload_table *workloads_saved, *workloads_saving; /* likewise */
 	unsigned int demand_shard; /* the next one to save */
 	bool finishing; /* the save under way is the last: with all shards */
-	bool too_long; /* one was, and that was logged */
+	bool too_long[PLAN_PARTS]; /* it was, and that was logged */
 	uint64_t keys_saved, keys_saving; /* generations of node keys, likewise */
 	uint64_t decided_saved, decided_saving; /* numbers of the newest decision, likewise */
 };
@@ -110,12 +111,14 @@ static bool is_to_be_saved(struct saver *s, enum plan_part p, const struct share
 {
 	if (!text || text == s->saved[p])
 		return false;
-	if (text->len <= STORE_MEMO_BYTES_MAX)
+	if (text->len <= STORE_MEMO_BYTES_MAX) {
+		s->too_long[p] = false;
 		return true;
-	if (!s->too_long)
+	}
+	if (!s->too_long[p])
 		log_warn("what %s remembers is not saved: it has %zu bytes, more than %d",
 			 plan_part_name(p), text->len, STORE_MEMO_BYTES_MAX);
-	s->too_long = true;
+	s->too_long[p] = true;
 	return false;
 }
 

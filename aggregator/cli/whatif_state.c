@@ -267,7 +267,7 @@ static void move_use(cJSON *to, const cJSON *use, double sign)
 	}
 }
 
-/* The windows of the pod's node, and its last half minute. */
+/* The windows of the pod's node, and its most recent use. */
 static void move_use_of_node(const struct whatif *w, const cJSON *use, double sign)
 {
 	const cJSON *node = document_find(w->nodes, "", "name", document_text(use, "node")),

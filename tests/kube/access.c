@@ -197,8 +197,9 @@ static void test_api_server_gone(void **state)
 	/* Known still. */
 	expect("/v1/pods", NULL, reader, 200, "PodList");
 	/* Never asked about. */
-	expect("/v1/drain", NULL, reader, 503, "whose the token is cannot be found out now");
-	expect("/v1/nodes", NULL, "another-token-0123456789", 503, "cannot be found out now");
+	expect("/v1/drain", NULL, reader, 503, "the review of the token failed");
+	expect("/v1/nodes", NULL, "another-token-0123456789", 503,
+	       "the review of the token failed");
 	expect("/healthz", NULL, NULL, 200, "ok");
 	assert_true(await(is_known_no_more, reader, CACHED_S + 30));
 	gone_ns = clock_mono_ns();

@@ -361,8 +361,8 @@ static void a_budget_lets_one_wave_go_after_the_other(void **unused)
 	assert_true(drain_world_get(&w, "b")->since_ns == NOW - 11 * MINUTE);
 	drain_world_reason(
 		&w, "b", 0, "NotEnoughPdb",
-		"pod default/web-2 waits for PodDisruptionBudget web: 0 more may leave beside "
-		"this wave");
+		"pod default/web-2: beside this wave, PodDisruptionBudget default/web allows 0 "
+		"more disruptions: 0 pods are healthy, and 0 must be");
 	assert_non_null(strstr(w.plan->narration,
 			       "PodDisruptionBudget default/web: 1 leaves, 1 may at once, and 0 "
 			       "more then.\n"));

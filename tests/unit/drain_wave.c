@@ -192,8 +192,8 @@ static void a_node_that_waits_for_a_budget_goes_alone(void **unused)
 	drain_world_step(&w, NOW);
 	drain_world_verdict(&w, "a", "drain");
 	drain_world_reason(&w, "b", 0, "NotEnoughPdb",
-			   "pod default/web-9 waits for PodDisruptionBudget web: 1 more may leave "
-			   "beside this wave");
+			   "pod default/web-9: beside this wave, PodDisruptionBudget default/web "
+			   "allows 1 more disruption: 0 pods are healthy, and 0 must be");
 	drain_world_budget(&w, "web", 3);
 	drain_world_step(&w, NOW + MINUTE);
 	assert_int_equal(count_verdict(DRAIN_SELECTED), 2);
@@ -391,8 +391,8 @@ static void a_group_stays_for_a_budget_of_one_of_its_nodes(void **unused)
 	assert_int_equal(w.plan->wave.node_count, 0);
 	assert_int_equal(count_verdict(DRAIN_UNNEEDED), 3);
 	drain_world_reason(&w, "b2", 0, "NotEnoughPdb",
-			   "pod default/web-2 waits for PodDisruptionBudget web: 0 more may leave "
-			   "beside this wave");
+			   "pod default/web-2: beside this wave, PodDisruptionBudget default/web "
+			   "allows 0 more disruptions: 0 pods are healthy, and 0 must be");
 	drain_world_reason(&w, "b1", 0, "AtomicScaleDownFailed",
 			   "group \"batch\" goes as a whole, and node b2 cannot go now");
 	drain_world_budget(&w, "web", 2);

@@ -9,7 +9,8 @@
  *	no credentials are configured			passes under a name of this server
  *							(hosts.h), else 403; acts from this
  *							machine alone
- *	/watcher with --open-watcher			passes
+ *	/watcher with --open-watcher			passes under an address or a name of this
+ *							server, else 403
  *	a user that the front proxy names		the cached verdict, else a review
  *	a valid client certificate			passes, but may not act
  *	a token of the file				passes; acts if its line says so, else 403
@@ -199,8 +200,8 @@ static enum auth_verdict judge(struct auth *auth, const struct auth_request *rq,
 		break;
 	}
 	refuse(auth, r, ACCESS_REFUSAL_NOT_REVIEWED, FAIL_NOT_REVIEWED,
-	       "%s cannot be found out now: %s",
-	       rq->user ? "what the user may do" : "whose the token is", a->error.text);
+	       "the review of the %s failed: %s", rq->user ? "user's access" : "token",
+	       a->error.text);
 	r->retry_after_s = 1;
 	return AUTH_REFUSE;
 }

@@ -76,8 +76,8 @@ void auth_refuse_busy(struct auth *auth, struct auth_refusal *refusal);
 /* Whether a Host header (NULL: none) names this server, which the client reached at `to`. */
 bool auth_is_named(const struct auth *auth, const char *host, const struct sockaddr *to);
 /*
- * The client as fair queues count it: the token that admitted the request, else the address
- * (endpoint.h).
+ * The client as fair queues count it: the user that the front proxy names, or the token that
+ * admitted the request, else the address (endpoint.h).
  */
 uint64_t auth_client(const struct auth *auth, const struct auth_request *rq, bool admitted);
 /*

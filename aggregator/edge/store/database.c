@@ -5,7 +5,8 @@
  *	node		name, heard_ns (last heard, Unix nanoseconds), state (usage_pack.h)
  *	plan_state	name, saved_ns, state as JSON: "slack" (planner/slack_memory.h), "drain"
  *			(policy/drain/drain.h), "workloads" (state/workload_memory.h);
- *			"nodeKeys" in bytes of its own (state/node_keys.c)
+ *			in bytes of their own "nodeKeys" (state/node_keys.c) and "demand0",
+ *			"demand1", .. (state/demand.h), most of the file
  *	drain_decision	the newest decisions, numbered from 1; event is a verdict or what happened,
  *			reason a code of drain_options.h or "" (drain.h)
  *
@@ -36,7 +37,7 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 
-/* Limits of rows: of a node, a planner's state (STORE_MEMO_BYTES_MAX and its name), a decision. */
+/* Limits of rows: of a node, a named state (STORE_MEMO_BYTES_MAX and its name), a decision. */
 enum {
 	SCHEMA_VERSION = 3,
 	NODE_BYTES_MAX = 1 << 20,

@@ -30,7 +30,7 @@ struct database_config {
 	size_t rows_max; /* further rows are not read */
 	int busy_ms; /* how long to wait for the lock of another process */
 	database_taker *take; /* NULL: rows are not read */
-	/* the states of planners, by name; none is damaged */
+	/* named states (database.c); none is damaged */
 	database_taker *take_memo;
 	database_decision_taker *take_decision; /* NULL: they are not read */
 	void *ctx;
@@ -52,7 +52,7 @@ void database_close(struct database *d);
  * -EIO, ..
  */
 int database_write(struct database *d, struct usage_row *rows, size_t count, struct error *error);
-/* The state of a planner, in the same transaction; replaces the one of its name. */
+/* A named state, in the same transaction; replaces the one of its name. */
 int database_write_memo(struct database *d, const char *name, const void *text, size_t len,
 			int64_t saved_ns, struct error *error);
 /* Decisions by number, in the same transaction; the table keeps the newest DRAIN_LOG_MAX. */

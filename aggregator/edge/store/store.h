@@ -24,11 +24,11 @@ struct store_config {
 
 enum {
 	STORE_BATCH_ROWS = 32,
-	STORE_MEMOS_MAX = 5 + DEMAND_SHARDS,
+	STORE_MEMOS_MAX = 4 + DEMAND_SHARDS, /* named states (database.c) */
 	STORE_MEMO_BYTES_MAX = 16 << 20
 };
 
-/* The state of a planner, under its name. */
+/* A named state (database.c). */
 struct store_memo {
 	const char *name; /* static */
 	struct shared_body *text; /* held */

@@ -8,11 +8,12 @@
 #include "shared/histogram.h"
 #include "shared/units.h"
 
-#define HOUR_NS	       (3600 * 1000000000LL)
-#define DAY_NS	       (24 * HOUR_NS)
-#define TOO_MUCH       1.1 /* a request this much away from the proposal is wrong .. */
-#define LITTLE_CPU     10.0 /* .. unless it is by no more than so many millicores .. */
-#define LITTLE_MEM     (16.0 * 0x1p20) /* .. or bytes */
+#define HOUR_NS	 (3600 * 1000000000LL)
+#define DAY_NS	 (24 * HOUR_NS)
+#define TOO_MUCH 1.1 /* a request this much away from the proposal is wrong .. */
+#define LITTLE_CPU                                                                                 \
+	10.0 /* .. unless it is by no more than so many millicores, the least request .. */
+#define LITTLE_MEM     (16.0 * 0x1p20) /* .. or bytes, likewise */
 #define LEAST_SECONDS  10 /* of demand, for a proposal */
 #define LONGEST_SAMPLE 0.25 /* seconds, for a limit: a quota has periods of 0.1 s */
 #define PERIOD_MILLI   5 /* from so much use on every period counts, see advice.h */

@@ -330,6 +330,7 @@ void drain_pdbs_give(struct drain_pdbs *p, const struct kube_pod *const *pods, s
 void drain_pdb_tell(const struct drain_pdb_verdict *v, struct error *error)
 {
 	const struct kube_pdb *b = v->budget;
+	int64_t remaining = int_max(0, v->remaining);
 
 	if (v->reason == DRAIN_SEVERAL_PDBS)
 		error_set(error, "more than one PodDisruptionBudget selects it, also %s/%s",
@@ -338,9 +339,8 @@ void drain_pdb_tell(const struct drain_pdb_verdict *v, struct error *error)
 		error_set(error,
 			  "PodDisruptionBudget %s/%s allows %" PRId64 " more %s: %" PRId32
 			  " %s healthy, and %" PRId32 " must be",
-			  b->object.namespace, b->object.name, v->remaining,
-			  drain_plural(v->remaining, "disruption", "disruptions"),
-			  b->current_healthy,
+			  b->object.namespace, b->object.name, remaining,
+			  drain_plural(remaining, "disruption", "disruptions"), b->current_healthy,
 			  drain_plural(b->current_healthy, "pod is", "pods are"),
 			  b->desired_healthy);
 }

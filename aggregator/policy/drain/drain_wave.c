@@ -148,15 +148,15 @@ static bool ask_budgets(struct wave *w, size_t number)
 {
 	struct drain_case *c = case_of(w, number);
 	struct drain_pdb_verdict v;
+	struct error why;
 
 	drain_pdbs_ask(w->r->pdbs, c->leave, c->leave_count, &v);
 	if (v.reason == DRAIN_NONE && (v.in_parallel || (!c->falls.len && is_alone(w, c))))
 		return true;
+	drain_pdb_tell(&v, &why);
 	drain_add_reason(c, v.reason == DRAIN_NONE ? DRAIN_NOT_ENOUGH_PDB : v.reason,
-			 "pod %s/%s waits for PodDisruptionBudget %s: %" PRId64
-			 " more may leave beside this wave",
-			 v.pod->object.namespace, v.pod->object.name, v.budget->object.name,
-			 v.remaining > 0 ? v.remaining : 0)
+			 "pod %s/%s: beside this wave, %s", v.pod->object.namespace,
+			 v.pod->object.name, why.text)
 		->pod = v.pod;
 	return false;
 }

@@ -5,6 +5,8 @@
  *
  *     mu = (mean + request) / C        sigma = margin * (stddev / C)^(1 / sensitivity), each within 0..1
  *
+ * corrected takes the pod's expected use (expected_use.h; of CPU the high estimate) as its request.
+ *
  *     upstream   risk = (mu + sigma) / 2          never below a score of 50 on a full, steady node
  *     kep        risk = min(1, mu + margin * stddev / C)                no sensitivity in the KEP
  *     corrected  risk = min(1, mu + sigma)

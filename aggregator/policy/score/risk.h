@@ -10,7 +10,7 @@
 /* All in the unit of the resource: millicores, bytes. */
 struct resource_stats {
 	double capacity;
-	double request; /* of the pod to be placed */
+	double request; /* of the pod to be placed, or its expected use */
 	double used_mean, used_stddev;
 };
 

@@ -233,7 +233,7 @@ const char *score_plugin_name(enum score_plugin_id plugin); /* "TargetLoadPackin
 /* -ENOENT for an unknown name (the list of names is in score_plugin_names()). Case counts. */
 int score_plugin_find(const char *name, enum score_plugin_id *plugin);
 const char *score_plugin_names(void); /* for messages: "A, B" */
-/* LoadVariationRiskBalancing's safeVarianceMargin in the default blend; 1 where it is asked for. */
+/* safeVarianceMargin of LoadVariationRiskBalancing in the default blend; alone it has that of plugins.h. */
 #define SCORE_BLEND_MARGIN 0.1
 
 /* Weight in the default blend; 0: not in it. */
@@ -275,7 +275,7 @@ void score_columns(const struct score_query *q, const enum score_plugin_id *plug
  * The inputs of one node as of now: the longest covered window (windows.h), else the last 5 minutes
  * ("since start"). From 30 s after the last measurement sigma is widened by (1 + age / 60 s), but for
  * upstream; after 15 minutes (5 with q->others_heard or upstream) the node is unknown. A higher use of
- * the last half minute replaces the window. Requests and limits are the API's if it knows all pods,
+ * the most recent use (struct window_recent) replaces the window. Requests and limits are the API's if it knows all pods,
  * else limits are the kernel's and requests unknown. New pods are pending (recent_pods.h). Reads
  * variant, arguments and others_heard of the query.
  */

@@ -88,7 +88,7 @@ static void take_metrics(const struct node_stats *stats, bool late, enum score_v
 	node->oom_kills = decayed_kills(stats->usage.windows);
 }
 
-/* Replaces mean and pending use if the last half minute shows more. */
+/* Replaces mean and pending use if the most recent use (struct window_recent) is more. */
 static void take_recent(const struct window_recent *recent, const struct recent_use *pods,
 			struct score_node *node)
 {
