@@ -25,8 +25,8 @@
  * A frame without an ack is sent again (the aggregator detects duplicates by run and sequence): at
  * once if the connection was replaced, else after a timeout. On the same connection the bytes are
  * the same, so a late ack of the first copy counts; on a new connection the frame is sealed anew
- * with its age. A second copy without an ack, or as long without any connection, replaces the
- * connection: TCP alone would back off for minutes after a cut.
+ * with its age. A second copy without an ack replaces the connection: TCP alone would back off for
+ * minutes after a cut. Without any connection the attempt is replaced every two reply timeouts.
  *
  *	first copy          second copy         the connection is replaced
  *	    |-- first timeout -->|-------------------->|

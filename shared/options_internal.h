@@ -35,7 +35,7 @@ const struct option_spec *options_find(const struct option_spec *specs, const ch
 const struct option_spec *options_find_letter(const struct option_spec *specs, char letter);
 /* By its name or a former one. */
 const struct option_spec *options_of(const struct option_program *program, const char *name);
-/* --help and --version: not for files and the environment. */
+/* --help, --version and OPTION_TYPED_LIST: not for files and the environment. */
 bool options_only_typed(const struct option_spec *spec);
 /* "EVENKEEL_KEY_FILE"; the caller frees it. */
 char *options_env_name(const struct option_program *program, const char *option);

@@ -288,6 +288,16 @@ bool cgroup_fixture_write(const struct cgroup_fixture *f, int hierarchy, const c
 	return ok;
 }
 
+void cgroup_fixture_prefer(const struct cgroup_fixture *f, const char *sub)
+{
+	int from = f->fs.throttle_from;
+
+	if (from == HIERARCHY_CPU)
+		cgroup_fixture_write(f, from, sub, "cpu.shares", "262144");
+	else if (from >= 0)
+		cgroup_fixture_write(f, from, sub, "cpu.weight", "10000");
+}
+
 /* --- children -------------------------------------------------------------------------------- */
 
 static void fill_cache(size_t bytes)

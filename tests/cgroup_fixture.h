@@ -52,6 +52,8 @@ bool cgroup_fixture_read(const struct cgroup_fixture *f, int hierarchy, const ch
 			 const char *file, char *text, size_t size);
 bool cgroup_fixture_write(const struct cgroup_fixture *f, int hierarchy, const char *sub,
 			  const char *file, const char *text);
+/* Its tasks get CPU before all else that runs beside it in the cgroup above. */
+void cgroup_fixture_prefer(const struct cgroup_fixture *f, const char *sub);
 
 struct cgroup_child {
 	size_t hold_bytes; /* anonymous memory, touched */

@@ -522,6 +522,8 @@ void tier_world_make_stopped(struct tier_world *w, const char *sub)
 	pid_t pid;
 
 	cgroup_fixture_make(w->fixture, cgroup_fixture_all(w->fixture), sub);
+	cgroup_fixture_prefer(w->fixture, "");
+	cgroup_fixture_prefer(w->fixture, sub);
 	tier_world_limit_cpu(w, sub);
 	tier_world_limit_memory(w, sub, "67108864");
 	limit_more(w, sub);

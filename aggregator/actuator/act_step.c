@@ -139,9 +139,36 @@ static int64_t age_of(const struct mark *m, int64_t wall_ns)
 	return age_ns < 2 * PROOF_NS ? age_ns : 2 * PROOF_NS;
 }
 
-/* A drain ends. An evicted pod of it that was not replaced stops the wave. */
-static void end_drain(struct act_state *s, struct act_drain *d)
+static size_t count_evicted(const struct act_drain *d)
 {
+	size_t count = 0;
+
+	for (size_t i = 0; i < d->move_count; i++)
+		count += d->moves[i].pod.asked;
+	return count;
+}
+
+/* A verified node that is no longer listed was deleted by --after: it counts as drained. */
+static void record(struct act_state *s, const struct act_drain *d, const struct act_input *in)
+{
+	struct act_wave *w = &s->wave;
+	bool drained =
+		d->mark.phase == MARK_DRAINED || (!d->listed && d->mark.phase == MARK_VERIFIED);
+
+	ARRAY_ADD(w->ended, w->ended_count) = (struct act_ended){
+		.node = mem_strdup(d->node),
+		.drained = drained,
+		.moves = d->move_count,
+		.evictions = count_evicted(d),
+		.seconds = (in->wall_ns - w->begin_ns) / SECOND_NS,
+	};
+	w->drained += drained;
+}
+
+/* A drain ends. An evicted pod of it that was not replaced stops the wave. */
+static void end_drain(struct act_state *s, struct act_drain *d, const struct act_input *in)
+{
+	record(s, d, in);
 	for (size_t i = 0; i < d->move_count && !*s->stop.text; i++)
 		if (d->moves[i].pod.evicted_ns && !d->moves[i].replaced)
 			error_set(&s->stop, "pod %s/%s of node %s has no Ready replacement",
@@ -154,7 +181,7 @@ static void adopt(struct act_state *s, const struct act_input *in, const struct 
 	struct act_drain *d = find_drain(s, n->name);
 
 	if (d && strcmp(d->uid, n->uid) != 0) {
-		end_drain(s, d);
+		end_drain(s, d, in);
 		d = NULL;
 	}
 	if (!d && !act_is_ours(n))
@@ -178,32 +205,6 @@ static void adopt(struct act_state *s, const struct act_input *in, const struct 
 	d->listed = true;
 }
 
-static size_t count_evicted(const struct act_drain *d)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < d->move_count; i++)
-		count += d->moves[i].pod.asked;
-	return count;
-}
-
-/* A node that is gone after its drain was deleted as drained. */
-static void record(struct act_state *s, const struct act_drain *d, const struct act_input *in)
-{
-	struct act_wave *w = &s->wave;
-	bool drained =
-		d->mark.phase == MARK_DRAINED || (!d->listed && d->mark.phase == MARK_VERIFIED);
-
-	ARRAY_ADD(w->ended, w->ended_count) = (struct act_ended){
-		.node = mem_strdup(d->node),
-		.drained = drained,
-		.moves = d->move_count,
-		.evictions = count_evicted(d),
-		.seconds = (in->wall_ns - w->begin_ns) / SECOND_NS,
-	};
-	w->drained += drained;
-}
-
 /* The drains are those of the cluster now. */
 static void follow_nodes(struct act_state *s, const struct act_input *in, struct act_output *out)
 {
@@ -224,8 +225,7 @@ static void follow_nodes(struct act_state *s, const struct act_input *in, struct
 			continue;
 		if (!n)
 			buf_printf(&out->narration, "node %s is gone\n", d->node);
-		record(s, d, in);
-		end_drain(s, d);
+		end_drain(s, d, in);
 	}
 	s->wave_ended = any && !s->drain_count;
 	if (s->wave_ended) {

@@ -12,7 +12,7 @@ struct extender_call {
 	const struct api_context *ctx; /* borrowed */
 	enum extender_verb verb;
 	int64_t now_ns;
-	bool fresh; /* what is known was waited for: extender_call_refresh() */
+	bool fresh; /* the view was refreshed for this question: extender_call_refresh() */
 	struct extender_args args;
 	struct kube_pod *pod; /* held */
 	struct reservations_copy *reservations; /* held; taken before the view */
@@ -41,12 +41,11 @@ bool *extender_call_chosen(const struct extender_call *c);
  * (reservations_remember()).
  */
 bool extender_call_may_reserve(const struct extender_call *c);
-/* Reserves for the pod, on that node ("": on none yet). What cannot be is counted. */
+/* Reserves for the pod, on that node ("": on none yet). A failure is counted. */
 void extender_call_reserve(const struct extender_call *c, const char *node);
 /*
- * The same, if what was decided by is still all that is promised. False: it is not, more was
- * promised to others since the question was opened; nothing is reserved, and the answer may be
- * wrong.
+ * The same, unless more was reserved for other pods since the question was opened: then false, and
+ * nothing is reserved.
  */
 bool extender_call_reserve_seen(const struct extender_call *c, const char *node);
 /* Tells another aggregator, if there is one, what is reserved for the pod: before the answer goes out. */

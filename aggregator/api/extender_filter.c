@@ -45,7 +45,7 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 
-enum { CRITICAL_PRIORITY = 2000000000, TRIES_MAX = 256, REFUSAL_TEXT = 512 };
+enum { TRIES_MAX = 256, REFUSAL_TEXT = 512 };
 
 static const char *const reasons[EXTENDER_REFUSALS] = {
 #define X(name, label, reason) [EXTENDER_##name] = (reason),
@@ -215,7 +215,7 @@ static bool is_exempt(const struct kube_pod *pod)
 {
 	const struct pod_template *t = pod->template;
 
-	return t->priority >= CRITICAL_PRIORITY || strcmp(t->owner.kind, "DaemonSet") == 0;
+	return t->priority >= QUOTA_CRITICAL_PRIORITY || strcmp(t->owner.kind, "DaemonSet") == 0;
 }
 
 static void judge_by_limits(struct sieve *s, const struct score_job *job, size_t i,

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two passes: the inputs of all nodes are read first, since some plugins compare nodes
- * (score_scale.c); then whoever asks has them scored one by one, and needs room for the results of
- * one.
+ * The inputs of all nodes are read, then score_columns() scores them plugin by plugin, since some
+ * plugins compare nodes (score_scale.c). score_job_tell() repeats one node with its terms.
  *
- *     view ----> score_rows_read -------+
- *                                       +--> estimate, power, scales --> score by score
- *     reservations --> score_node_assume -----+
+ *	view ------------> score_rows_of --------+
+ *						 +--> estimate, power, scales --> score_columns
+ *	reservations ----> score_node_assume ----+
  */
 #include "aggregator/api/score_job.h"
 
@@ -187,7 +186,7 @@ static bool any_heard(const struct score_rows *rows, const bool *chosen, int64_t
 		const struct score_row *row = &rows->of[i];
 
 		if ((!chosen || chosen[i]) && row->heard && row->node.measured &&
-		    stats_age_ns(row->end_ns, row->aside_ns, now_ns) < EXPIRED_NS)
+		    stats_age_ns(row->end_ns, row->aside_ns, now_ns) <= EXPIRED_NS)
 			return true;
 	}
 	return false;

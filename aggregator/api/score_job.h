@@ -48,8 +48,7 @@ struct score_blend {
 };
 
 /*
- * The plugins that are in it when none are named, as far as they have the variant; each with weight
- * 1.
+ * The blend when no plugins are named: those with a score_plugin_weight() that have the variant.
  */
 void score_blend_default(struct score_blend *b, enum score_variant variant);
 

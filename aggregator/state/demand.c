@@ -33,7 +33,6 @@
 #define HALF_LIFE_NS ((double)DAY_NS)
 #define TABLE_NS     (60 * SECOND_NS)
 #define AMOUNT_MAX   1e15 /* exact in JSON */
-#define CAPACITY_ODD 1.05 /* as usage_check.h has it */
 
 enum {
 	WEIGHTS_STEP = 8,
@@ -324,8 +323,9 @@ static void count_cpu(struct demand_record *r, const struct interval *i, const s
 		      double weight)
 {
 	struct demand_reader reader = demand_read(interval_demand(i, e), e->demand_len);
-	unsigned int most = histogram_bucket((double)i->node.cpu_capacity_milli * CAPACITY_ODD,
-					     HISTOGRAM_CPU_X0);
+	unsigned int most =
+		histogram_bucket((double)i->node.cpu_capacity_milli * USAGE_CPU_TOLERANCE,
+				 HISTOGRAM_CPU_X0);
 	double samples = 0, each;
 
 	while (demand_next(&reader))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was promised to pods and no view shows yet. Between an extender's answer and the watch event
+ * Reservations for pods that no view shows on a node yet. Between an extender's answer and the watch event
  * that tells where the pod went, other pods are asked about; without this they would all be sent to
  * the same node, and past the same quota.
  *
@@ -13,9 +13,10 @@
  * A claim is a reservation for a pod whose victims are being evicted: it is charged to the node of
  * the room. A scheduler that gives the pod up, or charges it elsewhere and then gives it up, does not
  * end it: the reservation goes back to that node. It ends when the pod is bound or gone, or
- * RESERVATIONS_CLAIM_NS after it was claimed last. The only
- * state that threads other than the loop's may change: one mutex, held for work on one pod and
- * copies of pointers, never across I/O or a policy's call.
+ * RESERVATIONS_CLAIM_NS after it was claimed last.
+ *
+ * Any thread may change reservations. Their mutex is held for work on one pod and copies of pointers,
+ * never across I/O or a policy's call.
  */
 #pragma once
 
@@ -82,8 +83,8 @@ void reservations_free(struct reservations *l);
 int reservations_reserve(struct reservations *l, const struct reservation *entry, int64_t now_ns);
 struct reservations_copy;
 /*
- * The same, for who admitted the pod by that copy. -EAGAIN: more was reserved for other pods since
- * then; take another copy, and decide again.
+ * As reservations_reserve(), for a decision that was made by that copy. -EAGAIN: more was reserved for
+ * other pods since then; take another copy, and decide again.
  */
 int reservations_reserve_seen(struct reservations *l, const struct reservation *entry,
 			      const struct reservations_copy *seen, int64_t now_ns);
@@ -124,8 +125,8 @@ void reservations_release(struct reservations *l, const char *uid); /* deleted, 
  */
 void reservations_unschedulable(struct reservations *l, const char *uid);
 /*
- * A view of this cluster is published (0: standalone): what it shows is not reserved any more. Also
- * what has expired goes, whoever asks or does not.
+ * A view of this cluster is published (0: standalone): what it shows is not reserved any more. Expired
+ * reservations are removed, too.
  */
 void reservations_settle(struct reservations *l, uint64_t generation, int64_t now_ns);
 
@@ -148,8 +149,8 @@ int reservations_adopt(struct reservations *l, const struct reservation *entry, 
 void reservations_disown(struct reservations *l, const char *uid, int64_t changed_ns);
 
 /*
- * Who tells the other one what is reserved for a pod by now, and waits for its acknowledgement
- * within a bound. Not the loop's thread.
+ * The way to the other one: tells it what is reserved for a pod by now, and waits for its
+ * acknowledgement within a bound. Not on the loop's thread.
  */
 struct reservations_peer {
 	void (*tell)(struct reservations_peer *p, const char *uid);

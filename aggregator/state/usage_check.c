@@ -15,7 +15,6 @@
 #include "aggregator/state/pressure.h"
 #include "shared/mem.h"
 
-#define CPU_TOLERANCE	 1.05
 #define CPU_MAX_FACTOR	 1000.0
 #define MEMORY_TOLERANCE 1.000001 /* of a float32 */
 #define JUDGED_SECONDS	 1.0
@@ -97,7 +96,7 @@ static void judge_cpu(const struct judge *j)
 	else if (weight > j->clock_seconds)
 		PUT_ASIDE(j, USAGE_CPU, QUARANTINE_counterReset,
 			  "used CPU for %.1f s, at most %.1f s passed", weight, j->clock_seconds);
-	else if (mean * weight > capacity * CPU_TOLERANCE * seconds)
+	else if (mean * weight > capacity * USAGE_CPU_TOLERANCE * seconds)
 		PUT_ASIDE(j, USAGE_CPU, QUARANTINE_aboveCapacity,
 			  "used %.0f millicores for %.1f s, the node has %.0f", mean, weight,
 			  capacity);

@@ -28,6 +28,9 @@ enum quarantine_reason {
 
 extern const char *const quarantine_reason_name[QUARANTINE_REASON_COUNT];
 
+/* Readings of CPU may be off by so much: more than this times the capacity is put aside. */
+#define USAGE_CPU_TOLERANCE 1.05
+
 enum { QUARANTINE_TEXT_LEN = 128 };
 
 /*

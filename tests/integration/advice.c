@@ -138,24 +138,13 @@ static bool set_quota(const struct scene *s, const char *sub, int64_t milli)
 						 v1 ? "cpu.cfs_quota_us" : "cpu.max", text);
 }
 
-/* Before everything else that runs here. */
-static void set_first(const struct scene *s, const char *sub)
-{
-	int from = cgroup_fixture_fs(s->cgroups)->throttle_from;
-
-	if (from == HIERARCHY_CPU)
-		cgroup_fixture_write(s->cgroups, from, sub, "cpu.shares", "262144");
-	else
-		cgroup_fixture_write(s->cgroups, from, sub, "cpu.weight", "10000");
-}
-
 static void start_load(struct scene *s, int i)
 {
 	const char *sub = loads[i].name;
 	char text[32];
 
 	cgroup_fixture_make(s->cgroups, cgroup_fixture_all(s->cgroups), sub);
-	set_first(s, sub);
+	cgroup_fixture_prefer(s->cgroups, sub);
 	s->pids[i] = fork();
 	if (s->pids[i] == 0) {
 		cpu_set_t one;
@@ -393,7 +382,7 @@ static void start(struct scene *s)
 {
 	static const char *const more[] = {"--interval=1s", "--cpu-budget=100", NULL};
 
-	set_first(s, "");
+	cgroup_fixture_prefer(s->cgroups, "");
 	for (int i = 0; i < LOADS; i++)
 		if (!loads[i].late)
 			start_load(s, i);

@@ -172,7 +172,7 @@ static const struct {
 	"\n"
 	"echo: inDeletion\n"
 	"  CurrentlyBeingDeleted: it has the taint ToBeDeletedByClusterAutoscaler.\n"
-	"      what helps: it is on its way\n",
+	"      what helps: wait until the node is deleted\n",
 	 ""},
 	{"drain charlie golf hotel", 3,
 	 "NODE     VERDICT  PODS  CPU-REQ%  CPU-MEAN%  MEM-REQ%  REASON\n"

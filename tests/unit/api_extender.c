@@ -554,7 +554,7 @@ static void scores_tell_of_pods_on_their_way(void **state)
 						      "\"nodes\":[\"alpha\"],\"explain\":true}"),
 		200);
 	text = f.response.body.data;
-	assert_non_null(strstr(text, "; with shop/p1 and 1 other pod on the way here"));
+	assert_non_null(strstr(text, "; with shop/p1 and 1 other pod assumed here"));
 	assert_non_null(strstr(text, "{\"name\":\"assumedPods\",\"unit\":\"\",\"value\":2}"));
 	assert_non_null(
 		strstr(text, "{\"name\":\"assumedCpu\",\"unit\":\"millicores\",\"value\":2000}"));
@@ -687,7 +687,7 @@ static void a_snapshot_has_what_is_reserved(void **state)
 	reservations_bind(f.ctx.reservations, "p", "bravo", 1000000); /* no view shows that */
 	api_fixture_send(&f, "POST", "/v1/scores", ask);
 	online = mem_strdup(f.response.body.data);
-	assert_non_null(strstr(online, "with shop/p on the way here"));
+	assert_non_null(strstr(online, "with shop/p assumed here"));
 	api_fixture_get(&f, "/v1/snapshot");
 	if (snapshot_add(s, "s", f.response.body.data, f.response.body.len, &error) ||
 	    snapshot_view(s, &v, &now_ns, &error))

@@ -147,8 +147,8 @@ static void nobody_comes_where_others_could_not_stay(void **state)
 	assert_string_equal(slack_fixture_where(&f), "n1: x; n2:; n3: y;");
 	assert_int_equal(f.result.move_count, 0);
 	assert_string_equal(slack_fixture_class(&f, "shop/ReplicaSet/y")->why.text,
-			    "1 NodeResourcesFit, 2 where it would break what other placeholders "
-			    "stand by");
+			    "1 NodeResourcesFit, 2 where constraints of other placeholders would "
+			    "be violated");
 	/* Nor does anybody make way so. */
 	slack_fixture_workload(&f, "plain", "1", 0, "50m", "1Gi", "");
 	slack_fixture_step(&f);

@@ -65,10 +65,10 @@ void drain_options_upstream(struct drain_options *o);
 	X(GROUP_MAX_DELETIONS, "NodeGroupMaxDeletionCountReached", "wait for deletions in the group to end")                        \
 	X(ATOMIC_FAILED, "AtomicScaleDownFailed", "all nodes of the group must be removable at once")                               \
 	X(MINIMAL_LIMIT, "MinimalResourceLimitExceeded", "lower --drain-cluster-min, or add capacity elsewhere")                       \
-	X(BEING_DELETED, "CurrentlyBeingDeleted", "it is on its way")                                                               \
+	X(BEING_DELETED, "CurrentlyBeingDeleted", "wait until the node is deleted")                                                               \
 	X(NOT_UNDERUTILIZED, "NotUnderutilized", "requests on it fall below --scale-down-utilization-threshold")                                     \
 	X(NOT_UNNEEDED_OTHER, "NotUnneededOtherReason", "")                                                                         \
-	X(RECENTLY_UNREMOVABLE, "RecentlyUnremovable", "it is asked again after --unremovable-node-recheck-timeout")                                 \
+	X(RECENTLY_UNREMOVABLE, "RecentlyUnremovable", "wait for --unremovable-node-recheck-timeout: it is examined again then")                                 \
 	X(NO_PLACE, "NoPlaceToMovePods", "free room on other nodes for the pods that fit nowhere")                                  \
 	X(BLOCKED_BY_POD, "BlockedByPod", "see the reasons of its pods") \
 	X(ON_COMPLETION, "BlockedByOnCompletionPod", "pods that are safe to evict on completion end")                               \
@@ -90,9 +90,9 @@ void drain_options_upstream(struct drain_options *o);
 	X(PARALLELISM, "ParallelismLimitReached", "wait until nodes in deletion are gone, or raise --max-drain-parallelism")         \
 	X(BUDGET_CLOSED, "DisruptionBudgetReached", "wait until the schedule of the budget ends, or nodes in deletion are gone")    \
 	X(SLACK_DROPS, "SlackWouldDrop", "lower the extra capacity, or add a node")                                                 \
-	X(NOT_EXAMINED, "NotExamined", "time for the simulation was up; it is asked in the next run")                               \
+	X(NOT_EXAMINED, "NotExamined", "time for the simulation was up; the next run examines it")                               \
 	X(NOT_MEASURED, "NotMeasured", "its agent reports again")                                                                   \
-	X(DESTINATION, "DestinationInWave", "it is asked again when nodes whose pods would come here are gone, or are needed")              \
+	X(DESTINATION, "DestinationInWave", "it is examined again when nodes whose pods would come here are gone, or are needed")              \
 	X(DELETIONS_UNPLACED, "DeletionsUnplaced", "free room for pods of nodes that are being drained already, and for those that replace evicted ones")                    \
 	X(CONTROL_PLANE, "ControlPlaneNode", "drain it by hand; or remove the label, if it is no node of the control plane")                    \
 	X(CORDONED, "Cordoned", "remove the node, or uncordon it")                                                                        \

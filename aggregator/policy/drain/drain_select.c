@@ -27,7 +27,7 @@ static void check_due(const struct drain_options *o, struct drain_removable *n, 
 		n->reason = DRAIN_NOT_UNNEEDED_OTHER;
 		return;
 	}
-	if ((n->timer->kind == DRAIN_TIMER_UNREADY ? o->unready_ns : o->unneeded_ns) < 0) {
+	if (drain_timer_threshold_ns(n->timer, o) < 0) {
 		n->reason = DRAIN_UNEXPECTED;
 		error_set(&n->error, "how long it must be unneeded is not known");
 		return;
@@ -42,7 +42,7 @@ static void check_due(const struct drain_options *o, struct drain_removable *n, 
 			  "it has been unneeded for %" PRId64
 			  " s, and must be for more than %" PRId64 " s",
 			  elapsed_ns(now_ns, n->timer->since_ns) / SECOND_NS,
-			  (drain_timer_due_ns(n->timer, o) - n->timer->since_ns) / SECOND_NS);
+			  drain_timer_threshold_ns(n->timer, o) / SECOND_NS);
 }
 
 /* --- room */

@@ -68,20 +68,20 @@ void drain_timers_load(struct drain_timers *t, const struct drain_timer *record,
 	t->of[at].kind = record->kind;
 }
 
-static int64_t threshold_of(const struct drain_timer *t, const struct drain_options *o)
+int64_t drain_timer_threshold_ns(const struct drain_timer *t, const struct drain_options *o)
 {
 	return t->kind == DRAIN_TIMER_UNREADY ? o->unready_ns : o->unneeded_ns;
 }
 
 int64_t drain_timer_due_ns(const struct drain_timer *t, const struct drain_options *o)
 {
-	return t->since_ns + threshold_of(t, o);
+	return t->since_ns + drain_timer_threshold_ns(t, o);
 }
 
 enum drain_reason drain_timer_due(const struct drain_timer *t, const struct drain_options *o,
 				  int64_t now_ns)
 {
-	if (elapsed_ns(now_ns, t->since_ns) > threshold_of(t, o))
+	if (elapsed_ns(now_ns, t->since_ns) > drain_timer_threshold_ns(t, o))
 		return DRAIN_NONE;
 	return t->kind == DRAIN_TIMER_UNREADY ? DRAIN_NOT_UNREADY_LONG_ENOUGH
 					      : DRAIN_NOT_UNNEEDED_LONG_ENOUGH;

@@ -59,6 +59,8 @@ void drain_timers_load(struct drain_timers *t, const struct drain_timer *record,
 /* NONE past the threshold, else NOT_UNNEEDED_LONG_ENOUGH or NOT_UNREADY_LONG_ENOUGH. */
 enum drain_reason drain_timer_due(const struct drain_timer *t, const struct drain_options *o,
 				  int64_t now_ns);
+/* The time that it must run for; negative: not known. */
+int64_t drain_timer_threshold_ns(const struct drain_timer *t, const struct drain_options *o);
 /* When the threshold ends; the timer is due after that. */
 int64_t drain_timer_due_ns(const struct drain_timer *t, const struct drain_options *o);
 

@@ -20,7 +20,7 @@
 
 void preempt_options_default(struct preempt_options *o)
 {
-	*o = (struct preempt_options){.critical_priority = 2000000000,
+	*o = (struct preempt_options){.critical_priority = QUOTA_CRITICAL_PRIORITY,
 				      .pdb_hard = true,
 				      .idle_share = 0.10,
 				      .effort = 200000};

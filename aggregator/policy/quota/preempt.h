@@ -35,10 +35,12 @@
  *   - evenkeel.io/min-runtime and evenkeel.io/max-evictions of the victim's quota are kept.
  *   - Critical pods (by priority) may displace any pod with a lower priority, with or without a quota,
  *     as long as its quota keeps its min. They are victims of higher priorities only.
- *   - Order of candidates: among borrowers, first the quota that is the most over its share by
- *     evenkeel.io/weight (preempt_cost.c); then the lowest priority; among borrowers, measured idle
- *     pods, then pods with unknown use, then busy pods; then the youngest, the pod that frees the
- *     least in vain, the name. In the own namespace use does not matter.
+ *   - Order of candidates (by_rank() in preempt_victims.c): pods that exceed no
+ *     PodDisruptionBudget; victims of an earlier answer; the least loss of guarantees; among borrowers
+ *     the quota that is the most over its share by evenkeel.io/weight (preempt_cost.c); the lowest
+ *     priority; among borrowers measured idle pods, then pods with unknown use, then busy pods; the
+ *     fewest members of a group that fall with the pod; the youngest; the pod that frees the least in
+ *     vain; the name.
  */
 #pragma once
 
@@ -110,7 +112,7 @@ enum preempt_verdict {
 
 const char *preempt_verdict_name(enum preempt_verdict v); /* "notNeeded", .. */
 
-/* Why a pod is no victim: the first reason that applies. */
+/* Why a pod is no victim. */
 enum preempt_refusal {
 	PREEMPT_ELIGIBLE, /* it may be one */
 	PREEMPT_GOING, /* in deletion, or a victim of an earlier answer */

@@ -42,11 +42,14 @@ enum quota_variant { QUOTA_CORRECTED, QUOTA_UPSTREAM };
 
 const char *quota_variant_name(enum quota_variant v); /* "corrected" */
 
+/* Of system-cluster-critical, the lowest of critical pods. */
+#define QUOTA_CRITICAL_PRIORITY 2000000000
+
 struct quota_options {
 	enum quota_variant variant;
 	/*
 	 * Pods of at least this priority are not held up by quotas, and may preempt without one
-	 * (2000000000, system-cluster-critical). Corrected only.
+	 * (QUOTA_CRITICAL_PRIORITY). Corrected only.
 	 */
 	int32_t critical_priority;
 	/*

@@ -20,7 +20,7 @@
 
 void quota_options_default(struct quota_options *o)
 {
-	*o = (struct quota_options){.critical_priority = 2000000000};
+	*o = (struct quota_options){.critical_priority = QUOTA_CRITICAL_PRIORITY};
 }
 
 const char *quota_variant_name(enum quota_variant v)

@@ -307,7 +307,7 @@ static void tell_assumed(const struct score_node *node, struct score_result *r)
 	if (node->assumed_pods > 1)
 		score_say(r, " and %" PRId64 " other pod%s", (int64_t)node->assumed_pods - 1,
 			  node->assumed_pods == 2 ? "" : "s");
-	score_say(r, " on the way here");
+	score_say(r, " assumed here");
 }
 
 /* --- one node */

@@ -262,7 +262,7 @@ static void tell_refused(const struct place_counts *counts, uint32_t troubled, s
 			buf_printf(&text, "%s%u %s", text.len ? ", " : "", counts->of[f],
 				   place_filter_name((enum place_filter)f));
 	if (troubled)
-		buf_printf(&text, "%s%u where it would break what other placeholders stand by",
+		buf_printf(&text, "%s%u where constraints of other placeholders would be violated",
 			   text.len ? ", " : "", troubled);
 	error_set(why, "%s", text.len ? text.data : "there is no node that counts");
 	buf_fini(&text);

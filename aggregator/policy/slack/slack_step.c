@@ -226,8 +226,9 @@ static void want_units(struct slack_run *r, const struct slack_target *t)
 	uint32_t units = e->target;
 
 	if (units > r->options->placeholders_max) {
-		slack_add_issue(r->result, "unit", "%u are more than the %u that there may be",
-				units, r->options->placeholders_max);
+		slack_add_issue(r->result, "unit",
+				"%u placeholders exceed the most there may be, %u", units,
+				r->options->placeholders_max);
 		units = r->options->placeholders_max;
 	}
 	want_shape(r, "unit", SLACK_UNIT, &shape, units);
@@ -315,9 +316,10 @@ static void follow_targets(struct slack_run *r)
 
 		slack_entry_follow(e, r->now_ns, r->options->unneeded_ns);
 		if (e->wanted > room) {
-			slack_add_issue(r->result, e->key,
-					"%u are more than what is left of the %u that there may be",
-					e->wanted, r->options->placeholders_max);
+			slack_add_issue(
+				r->result, e->key,
+				"%u placeholders exceed what is left of the most there may be, %u",
+				e->wanted, r->options->placeholders_max);
 			e->wanted = room;
 		}
 		room -= e->wanted;
