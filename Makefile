@@ -228,7 +228,7 @@ $(SCRIPT_H): $(GEN)/%.h: %
 	$(call say,TEXT,$<)sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< >$@
 
 # The library reads bodies in tests only, beside shared/message.c.
-$(O)/tests/unit/api_shared_body.o $(O)/tests/unit/shared_enrolment.o $(O)/tests/unit/aggregator_reservations_message.o $(O)/tests/fuzz/body.o: | $(PROTO_C)
+$(O)/tests/unit/api_shared_body.o $(O)/tests/unit/shared_enrolment.o $(O)/tests/unit/aggregator_reservations_message.o $(O)/tests/unit/plan_peer.o $(O)/tests/fuzz/body.o: | $(PROTO_C)
 $(GEN)/shared/body.pb-c.c: shared/body.proto
 	@mkdir -p $(@D)
 	$(call say,PROTOC,$<)protoc-c --c_out=$(GEN) $<

@@ -76,6 +76,7 @@ struct engine {
 	struct own_secrets *own_secrets; /* NULL: files are somebody else's */
 	struct view_slot *views;
 	struct plan_slot *plans;
+	struct plan_peer *plan_peer; /* NULL: no other aggregator */
 	struct planner *planner;
 	struct drain_log *decisions;
 	struct reservations *reservations;
@@ -451,6 +452,7 @@ static struct planner *make_planner(struct engine *e)
 	const struct planner_config config = {
 		.views = e->views,
 		.plans = e->plans,
+		.peer = e->plan_peer,
 		.counters = &e->counters.planner,
 		.every_ns = e->config->plan_interval_ns,
 		.slack = &e->config->slack,
@@ -616,6 +618,9 @@ static struct engine *new_engine(const struct engine_config *config)
 	e->views = view_slot_new();
 	e->reservations = reservations_new();
 	e->plans = plan_slot_new();
+	if (config->peer)
+		e->plan_peer = plan_peer_new(e->plans, &e->counters.exchange, clock_wall_ns(),
+					     clock_mono_ns());
 	e->decisions = drain_log_new();
 	e->planner = make_planner(e);
 	e->api_context = (struct api_context){
@@ -641,6 +646,7 @@ static struct engine *new_engine(const struct engine_config *config)
 									  : NULL),
 		.acts = act_box_new(),
 		.plans = e->plans,
+		.plan_peer = e->plan_peer,
 		.slack = &config->slack,
 		.drain = &config->drain,
 		.decisions = e->decisions,
@@ -668,7 +674,7 @@ static int open_parts(struct engine *e, struct error *error)
 				 e, error);
 	if (!rc && config->peer)
 		rc = exchange_open(&e->exchange, config->peer, keys_of_aggregators(e),
-				   e->reservations, &e->counters.exchange, error);
+				   e->reservations, e->plan_peer, &e->counters.exchange, error);
 	if (!rc)
 		ingest_set_exchange(e->ingest, e->exchange);
 	if (!rc)
@@ -769,6 +775,7 @@ void engine_close(struct engine *e)
 	watcher_cache_free(e->api_context.watcher_cache);
 	prefetcher_free(e->api_context.prefetcher);
 	planner_free(e->planner);
+	plan_peer_free(e->plan_peer);
 	plan_slot_free(e->plans);
 	drain_log_free(e->decisions);
 	view_slot_free(e->views);

@@ -24,6 +24,7 @@
 
 #include "aggregator/engine_recorder.h"
 #include "aggregator/planner/place_cache.h"
+#include "aggregator/planner/plan_peer.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
@@ -44,6 +45,7 @@ struct planner {
 	bool planned; /* once */
 	int64_t period_ns; /* from the begin of the last plan to that of the next */
 	bool failing;
+	bool unled; /* the last memory of the other aggregator was refused */
 };
 
 struct planner *planner_new(const struct planner_config *config)
@@ -67,7 +69,8 @@ void planner_remember(struct planner *p, const char *name, const char *text, siz
 	if (p->thread.started)
 		log_warn("what was remembered of %s came too late: plans were made without it",
 			 name);
-	else if (plan_core_remember(p->core, (enum plan_part)part, text, len, &why))
+	else if (plan_core_remember(p->core, (enum plan_part)part,
+				    &(struct plan_text){text, len, clock_wall_ns(), false}, &why))
 		log_error("what was remembered of %s cannot be read and is left out: %s", name,
 			  why.text);
 }
@@ -112,6 +115,10 @@ static void plan(struct planner *p, struct view *v)
 	struct plan_result *r;
 	int rc;
 
+	rc = plan_peer_lead(p->config.peer, p->core, in.now_ns, &why);
+	if (rc && !p->unled)
+		log_warn("plans go on without the memory of the other aggregator: %s", why.text);
+	p->unled = rc != 0;
 	rc = plan_core_step(p->core, &in, &r, &why);
 	if (rc) {
 		if (rc != -EINTR)

@@ -12,6 +12,7 @@
 struct planner_config {
 	struct view_slot *views; /* borrowed, as is all here, for the planner's life */
 	struct plan_slot *plans; /* where plans go */
+	struct plan_peer *peer; /* NULL: there is no other aggregator */
 	struct planner_counters *counters;
 	int64_t every_ns; /* between plans, at least: planning takes at most 1/40 of a CPU */
 	const struct slack_options *slack;

@@ -69,7 +69,8 @@ static const struct option_spec specs[] = {
 	TEXT_OPTION("peer", AT(config.peer), "URL", NULL,
 		    "The --ingest of another aggregator that answers the same schedulers, "
 		    "tcp://HOST:PORT, or a name that has the addresses of both. Each tells the "
-		    "other what it reserves for pods. Both need the same --enrolment-key, or "
+		    "other what it reserves for pods, and of plans. Both need the same "
+		    "--enrolment-key, or "
 		    "--key-file."),
 	TEXT_OPTION(
 		"key-file", AT(config.key_path), "FILE", NULL,

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "aggregator/api/api_group.h"
+#include "aggregator/planner/plan_peer.h"
 #include "shared/mem.h"
 #include "tests/view_fixture.h"
 
@@ -257,4 +258,22 @@ void api_fixture_extender(struct extender_options *o)
 	*o = (struct extender_options){.limits = {.z = NODE_LIMITS_Z},
 				       .default_pod_cpu_milli = args.default_requests_cpu_milli,
 				       .oom_cost = args.oom_cost};
+}
+
+void api_fixture_tell_plan(struct api_fixture *f, uint64_t id, int64_t now_ns)
+{
+	struct plan_slot *plans = plan_slot_new();
+	struct plan_peer *other = plan_peer_new(plans, NULL, 1, now_ns);
+	struct plan_result *r = plan_result_new();
+	struct plan_telling telling = {.version = 0};
+	struct plan_hearing hearing = {.size = 0};
+	struct buf body = BUF_INIT;
+
+	r->id = id;
+	plan_slot_publish(plans, r);
+	plan_peer_tell(other, &telling, &body);
+	assert_int_equal(plan_peer_hear(f->ctx.plan_peer, &hearing, &body, now_ns, NULL), 0);
+	buf_fini(&body);
+	plan_peer_free(other);
+	plan_slot_free(plans);
 }

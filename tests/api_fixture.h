@@ -55,5 +55,8 @@ const cJSON *api_fixture_at(const cJSON *json, const char *path);
 const char *api_fixture_text(const struct api_fixture *f, const char *path);
 double api_fixture_number(const struct api_fixture *f, const char *path);
 
+/* The other aggregator tells ctx.plan_peer that its newest plan has that id. */
+void api_fixture_tell_plan(struct api_fixture *f, uint64_t id, int64_t now_ns);
+
 /* What an extender without options of its own has: no limits, the default blend. */
 void api_fixture_extender(struct extender_options *o);

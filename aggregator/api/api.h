@@ -56,6 +56,7 @@ struct api_context {
 	const struct extender_options *extender;
 	/* of the planner; NULL: none runs, and plans are made when they are asked for, .. */
 	struct plan_slot *plans;
+	struct plan_peer *plan_peer; /* plans of the other aggregator; NULL: there is none */
 	const struct slack_options *slack; /* .. by these (NULL: the usual ones), .. */
 	const struct drain_setup *drain; /* .. and these (likewise), .. */
 	const struct plan_memory *memory; /* .. from what was remembered (NULL: nothing) */

@@ -17,7 +17,7 @@
 #include "shared/mem.h"
 #include "shared/units.h"
 
-enum { NAMES_SHOWN = 5 };
+enum { NAMES_SHOWN = 5, PLANS_DIFFER_S = 60 };
 
 #define VIEW_LATE_SECONDS	 30 /* one is published every 10 s even when nothing happens */
 #define SAVE_LATE_SECONDS	 300 /* once a minute */
@@ -409,6 +409,15 @@ static void examine_peer(struct doctor *d, const cJSON *status)
 			"the other aggregator is told of reservations: %.0f of %.0f answers went "
 			"out without its acknowledgement",
 			late, answers);
+	if (document_is(status, "peer.plan", "other") &&
+	    count_at(status, "peer.planSeconds") >
+		    fmax(PLANS_DIFFER_S, 2 * count_at(status, "peer.planIntervalSeconds")))
+		doctor_add(
+			d, DOCTOR_WARN, "peer",
+			"Have both the same version, options and objects? Until the plans are the "
+			"same, the actuator takes none.",
+			"the other aggregator has planned other drains for %.0fs",
+			count_at(status, "peer.planSeconds"));
 	if (count_at(status, "peer.refused") > 0)
 		doctor_add(d, DOCTOR_WARN, "peer",
 			   "Use the same version for both aggregators; the other one's log has the "

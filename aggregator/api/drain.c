@@ -3,7 +3,7 @@
  * GET /v1/drain[?node=NAME[,NAME..]][&labelSelector=S][&explain=true]: which nodes could go, which go now and where
  * their pods would go then, and why the others stay.
  *
- *   {"apiVersion","kind":"DrainPlan","time"[,"stale":S],"planned","viewVersion","variant":"corrected","useCap":"on"[,"cap":{"cpuShare","memoryShare","z","contention"}],"ownerShare"[,"podUse"],"complete":true,
+ *   {"apiVersion","kind":"DrainPlan","time"[,"stale":S],"id"[,"peer":{"plan","seconds"[,"id"]}],"planned","viewVersion","variant":"corrected","useCap":"on"[,"cap":{"cpuShare","memoryShare","z","contention"}],"ownerShare"[,"podUse"],"complete":true,
  *    "verdicts":{"needed":I,"notExamined":I,"unneeded":I,"drain":I,"inDeletion":I,"kept":I,"drained":I},
  *    "throttled":{"state":false,"nodes":{"used","limit"},"drains":{"used","limit"},"held":I},
  *    "owed":{"ofDeletions","ofEvictions","pending","placeholders","placed","unplaced","waiting"[,"why"]},
@@ -13,6 +13,9 @@
  * Nodes come by name: all, or those that are asked for. A name that nobody knows is 404.
  *
  *   stale       why the plan may not be true any more: it is old, or the cluster's objects are
+ *   id          of the wave: equal nodes and moves have equal ids
+ *   peer        the other aggregator (--peer) and its newest plan. plan: same, that is of the same id; other, for so many seconds; or unknown: it
+ *               has told of no plan for so long
  *   podUse      "shared out of their nodes": nobody measured some pods of measured nodes
  *   useCap      on; "off: .." and why: destinations are then chosen by requests alone
  *   cap         of destinations' real use, while it is on: shares of the allocatable, deviations, share of waiting
@@ -54,7 +57,9 @@
  */
 #include "aggregator/api/drain_json.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +67,7 @@
 #include "aggregator/api/plan_ask.h"
 #include "aggregator/api/route.h"
 #include "aggregator/api/view_json.h"
+#include "aggregator/planner/plan_peer.h"
 #include "aggregator/policy/slack/slack.h"
 #include "aggregator/state/windows.h"
 #include "shared/clock.h"
@@ -508,20 +514,43 @@ static void write_cap(struct jsonw *w, const struct place_cap *cap)
 	jsonw_object_close(w);
 }
 
-static void write_plan(const struct plan_result *r, const struct question *q, const bool *chosen,
-		       int64_t now_ns, struct api_response *rs)
+static void write_id(struct jsonw *w, uint64_t id)
+{
+	char text[17];
+
+	snprintf(text, sizeof(text), "%016" PRIx64, id);
+	jsonw_key_string(w, "id", text);
+}
+
+static void write_plan(const struct plan_result *r, struct plan_peer *peer,
+		       const struct question *q, const bool *chosen, int64_t now_ns,
+		       struct api_response *rs)
 {
 	const struct drain_plan *p = r->drain;
+	struct plan_peer_state other = {.accord = PLAN_SAME};
 	struct error stale;
 	struct jsonw w;
 	uint64_t hash;
 
+	if (peer)
+		other = plan_peer_look(peer, clock_mono_ns());
 	list_answer_open(rs, &w, "DrainPlan", now_ns);
 	plan_ask_stale(r, now_ns, &stale);
 	/* A plan never changes; what is said of it may. */
 	hash = hash_bytes((uint64_t)r->time_ns ^ r->version << 48, stale.text, strlen(stale.text));
+	hash = hash_bytes(hash, &other.accord, sizeof(other.accord));
+	hash = hash_bytes(hash, &other.id, sizeof(other.id));
 	rs->etag = hash ? hash : 1;
 	jsonw_key_text(&w, "stale", stale.text);
+	write_id(&w, r->id);
+	if (peer) {
+		jsonw_key_object(&w, "peer");
+		jsonw_key_string(&w, "plan", plan_accord_name(other.accord));
+		jsonw_key_int(&w, "seconds", other.for_ns / NS_PER_SEC);
+		if (other.id)
+			write_id(&w, other.id);
+		jsonw_object_close(&w);
+	}
 	drain_json_write_head(&w, p);
 	if (p->capped)
 		write_cap(&w, &r->cap);
@@ -556,7 +585,7 @@ void api_drain(const struct api_context *ctx, const struct api_request *rq, stru
 		if (!q.names || choose_named(p, q.names, chosen, rs)) {
 			if (q.selector)
 				choose_labelled(p, q.selector, chosen);
-			write_plan(r, &q, chosen, ctx->now_ns(), rs);
+			write_plan(r, ctx->plan_peer, &q, chosen, ctx->now_ns(), rs);
 		}
 		free(chosen);
 	}

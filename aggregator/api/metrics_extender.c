@@ -4,7 +4,9 @@
  * series, whatever the cluster.
  */
 #include "aggregator/api/metrics.h"
+#include "aggregator/planner/plan_peer.h"
 #include "aggregator/state/reservations.h"
+#include "shared/clock.h"
 
 static void write_reservations(struct buf *out, const struct reservations_counters *c)
 {
@@ -41,8 +43,27 @@ static void write_reservations(struct buf *out, const struct reservations_counte
 				       (double)c->entries[s]);
 }
 
-static void write_exchange(struct buf *out, const struct exchange_counters *c)
+static void write_plans(struct buf *out, struct plan_peer *peer)
 {
+	static const char family[] = "evenkeel_peer_plan";
+	struct plan_peer_state s = plan_peer_look(peer, clock_mono_ns());
+	const struct metric seconds = {
+		"evenkeel_peer_plan_differs_seconds", NULL,
+		"Time for which the plan of the other aggregator has been another one, or unknown.",
+		(double)s.for_ns / NS_PER_SEC};
+
+	metrics_write_family(out, family,
+			     "1: the newest wave of the other aggregator, as compared with this "
+			     "one's.");
+	for (int a = 0; a < PLAN_ACCORDS; a++)
+		metrics_write_labelled(out, family, "plan", plan_accord_name((enum plan_accord)a),
+				       s.accord == (enum plan_accord)a);
+	metrics_write_samples(out, &seconds, 1);
+}
+
+static void write_exchange(struct buf *out, const struct api_context *ctx)
+{
+	const struct exchange_counters *c = &ctx->counters->exchange;
 	static const char *const outcomes[EXCHANGE_OUTCOMES_COUNT] = {
 #define X(name, label) [EXCHANGE_##name] = (label),
 		EXCHANGE_OUTCOMES(X)
@@ -69,6 +90,8 @@ static void write_exchange(struct buf *out, const struct exchange_counters *c)
 			       "Answers to kube-schedulers, by whether it had acknowledged what "
 			       "they reserve before they went out.",
 			       "result", outcomes, c->answers, EXCHANGE_OUTCOMES_COUNT);
+	if (ctx->plan_peer)
+		write_plans(out, ctx->plan_peer);
 }
 
 void metrics_write_extender(struct buf *out, const struct api_context *ctx)
@@ -123,5 +146,5 @@ void metrics_write_extender(struct buf *out, const struct api_context *ctx)
 	METRICS_WRITE(out, samples);
 	reservations_read_counters(ctx->reservations, &reserved);
 	write_reservations(out, &reserved);
-	write_exchange(out, &ctx->counters->exchange);
+	write_exchange(out, ctx);
 }

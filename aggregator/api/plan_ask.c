@@ -15,7 +15,7 @@
 #define GRACE_NS 30000000000LL
 
 static struct plan_core *open_core(const struct api_context *ctx, const struct drain_setup *setup,
-				   struct api_response *rs)
+				   int64_t now_ns, struct api_response *rs)
 {
 	struct slack_options usual;
 	struct error error = {""};
@@ -28,7 +28,10 @@ static struct plan_core *open_core(const struct api_context *ctx, const struct d
 	for (int p = 0; ctx->memory && p < PLAN_PARTS; p++) {
 		const char *text = ctx->memory->of[p];
 
-		if (!text || !plan_core_remember(c, (enum plan_part)p, text, strlen(text), &error))
+		if (!text ||
+		    !plan_core_remember(c, (enum plan_part)p,
+					&(struct plan_text){text, strlen(text), now_ns, false},
+					&error))
 			continue;
 		api_fail(rs, FAIL_BAD_REQUEST, NULL, "state.%s: %s",
 			 plan_part_name((enum plan_part)p), error.text);
@@ -52,7 +55,7 @@ static struct plan_result *make(const struct api_context *ctx, struct view *v,
 	struct plan_core *c;
 
 	drain_setup_default(&usual);
-	c = open_core(ctx, ctx->drain ? ctx->drain : &usual, rs);
+	c = open_core(ctx, ctx->drain ? ctx->drain : &usual, in.now_ns, rs);
 	if (c && plan_core_step(c, &in, &r, &error))
 		api_fail(rs, FAIL_BAD_REQUEST, NULL, "%s", error.text);
 	if (r) {

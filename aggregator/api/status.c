@@ -11,7 +11,8 @@
  *          unknownToApi[], T3[]}}
  *   database{state: none|ok|failing, saves, failures, lastSaveAgeSeconds, bytes, setAside, lostIntervals}
  *   refusedPods{waiting, nudge: off|unused|ok|forbidden|notFound|failing, nudges, failures}
- *   peer{state: none|alone|together, answersAcknowledged, answersLate, answersAlone, refused}
+ *   peer{state: none|alone|together, answersAcknowledged, answersLate, answersAlone, refused, elder,
+ *        plan: same|other|unknown, planSeconds, planIntervalSeconds}
  *   view{version, ageSeconds, nodes, pods}
  *
  * ageSeconds is that of the newest event or bookmark, absent where there was none; stateSeconds is
@@ -25,6 +26,7 @@
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
 #include "aggregator/model/model.h"
+#include "aggregator/planner/plan_peer.h"
 #include "aggregator/state/node_clock.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
@@ -280,9 +282,24 @@ static const char *nudge_state(const struct requeue_counters *c)
 	}
 }
 
-/* The other aggregator. */
-static void write_peer(struct jsonw *w, const struct exchange_counters *c)
+/* Plans of both; the interval is that of this one's newest. */
+static void write_plans(struct jsonw *w, const struct api_context *ctx)
 {
+	struct plan_peer_state s = plan_peer_look(ctx->plan_peer, clock_mono_ns());
+	struct plan_result *newest = plan_slot_take(ctx->plans);
+
+	jsonw_key_bool(w, "elder", s.elder);
+	jsonw_key_string(w, "plan", plan_accord_name(s.accord));
+	jsonw_key_int(w, "planSeconds", s.for_ns / NS_PER_SEC);
+	if (newest)
+		jsonw_key_fixed(w, "planIntervalSeconds", (double)newest->every_ns / NS_PER_SEC, 1);
+	plan_result_drop(newest);
+}
+
+/* The other aggregator. */
+static void write_peer(struct jsonw *w, const struct api_context *ctx)
+{
+	const struct exchange_counters *c = &ctx->counters->exchange;
 	bool enabled = counter_get(&c->enabled);
 
 	jsonw_key_object(w, "peer");
@@ -297,6 +314,8 @@ static void write_peer(struct jsonw *w, const struct exchange_counters *c)
 		jsonw_key_uint(w, "answersAlone", counter_get(&c->answers[EXCHANGE_ALONE]));
 		jsonw_key_uint(w, "refused", counter_get(&c->refused));
 	}
+	if (ctx->plan_peer)
+		write_plans(w, ctx);
 	jsonw_object_close(w);
 }
 
@@ -345,7 +364,7 @@ void api_status(const struct api_context *ctx, const struct api_request *rq,
 	jsonw_key_uint(&w, "nudges", counter_get(&ctx->counters->requeue.sent));
 	jsonw_key_uint(&w, "failures", counter_get(&ctx->counters->requeue.failed));
 	jsonw_object_close(&w);
-	write_peer(&w, &ctx->counters->exchange);
+	write_peer(&w, ctx);
 	write_view(&w, v, now_ns);
 	list_answer_close(&w);
 	view_drop(v);

@@ -155,6 +155,12 @@ static void print_summary(struct cli *cli, const cJSON *doc)
 			   document_number(doc, "throttled.nodes.limit"),
 			   document_number(doc, "throttled.drains.used"),
 			   document_number(doc, "throttled.drains.limit"), held);
+	if (document_is(doc, "peer.plan", "other"))
+		buf_printf(&line, " The other aggregator has planned another wave for %.0fs.",
+			   document_number(doc, "peer.seconds"));
+	else if (document_is(doc, "peer.plan", "unknown"))
+		buf_printf(&line, " The other aggregator has told no plan for %.0fs.",
+			   document_number(doc, "peer.seconds"));
 	lines_wrap_buf(cli, 0, &line);
 	buf_fini(&line);
 	lines_add_pod_use(cli, doc);

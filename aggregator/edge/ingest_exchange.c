@@ -12,7 +12,8 @@
  *
  * What is told is the present state of a pod, not a change: frames may be merged, repeated, or lost
  * with their connection. A new connection begins with all reservations. Without news there is a
- * frame without reservations every BEAT_NS.
+ * frame without reservations every BEAT_NS. Frames also tell of plans (aggregator/planner/plan_peer.h),
+ * at once where a piece of their memory is due.
  *
  *	ALONE --connected--> SYNCING --all reservations are acknowledged--> TOGETHER
  *	  ^			|					       |
@@ -79,6 +80,7 @@ struct exchange {
 	/* fixed after open */
 	struct endpoint endpoint;
 	struct reservations *reservations; /* borrowed */
+	struct plan_peer *plans; /* borrowed */
 	struct exchange_counters *counters; /* borrowed */
 	struct resolver *resolver;
 	struct helper teller, listener;
@@ -93,8 +95,13 @@ struct exchange {
 	int fd; /* to the other one; negative: none */
 	uint64_t session, sequence;
 	struct buf body;
+	struct plan_telling telling;
+	bool more; /* of it is due */
 	unsigned int attempt; /* chooses the key: the other one may not have all */
 	bool failure_logged;
+
+	/* listener */
+	bool refusal_logged; /* of plans */
 
 	/* under lock */
 	struct keyring keys; /* the loop thread, which changes them, reads them without */
@@ -407,8 +414,10 @@ static int tell_due(struct exchange *x, struct error *why)
 		free(uids[i]);
 	}
 	free(uids);
-	if (!rc)
+	if (!rc) {
+		x->more = plan_peer_tell(x->plans, &x->telling, &x->body);
 		rc = flush(x, why);
+	}
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&x->lock);
@@ -434,10 +443,13 @@ static void *run_teller(void *arg)
 			log_info("reservations are exchanged with %s", x->endpoint.url);
 			x->failure_logged = false;
 		}
-		while (!rc && helper_wait(&x->teller, clock_mono_ns() + BEAT_NS))
+		while (!rc && helper_wait(&x->teller, clock_mono_ns() + (x->more ? 0 : BEAT_NS)))
 			rc = tell_due(x, &why);
 		set_state(x, ALONE);
 		disconnect(x);
+		buf_fini(&x->telling.memory);
+		x->telling = (struct plan_telling){.version = 0};
+		x->more = false;
 		if (!x->failure_logged && !is_stopping(x))
 			log_warn("schedulers are answered without the other aggregator, %s: %s",
 				 x->endpoint.url, why.text);
@@ -448,8 +460,21 @@ static void *run_teller(void *arg)
 
 /* --- the listener ----------------------------------------------------------------------------- */
 
+/* Takes over plans. Bad ones are left out: the other aggregator shall go on with reservations. */
+static void hear_plans(struct exchange *x, struct plan_hearing *hearing, const struct buf *body)
+{
+	struct error why = {""};
+
+	if (!plan_peer_hear(x->plans, hearing, body, clock_mono_ns(), &why))
+		return;
+	if (!x->refusal_logged)
+		log_warn("the other aggregator's plans are left out: %s", why.text);
+	x->refusal_logged = true;
+}
+
 /* Takes a frame of the other aggregator. False: the connection ends. */
-static bool serve_one(struct exchange *x, struct incoming *in, struct buf *body)
+static bool serve_one(struct exchange *x, struct incoming *in, struct plan_hearing *hearing,
+		      struct buf *body)
 {
 	struct ack ack = {.status = ACK_APPLIED, .applied = in->session};
 	struct frame_header asks, says;
@@ -465,6 +490,8 @@ static bool serve_one(struct exchange *x, struct incoming *in, struct buf *body)
 		counter_add(&x->counters->refused, 1);
 		ack.status = ACK_REFUSED;
 		snprintf(ack.reason, sizeof(ack.reason), "%.200s", why.text);
+	} else {
+		hear_plans(x, hearing, body);
 	}
 	counter_add(&x->counters->received, count);
 	buf_clear(body);
@@ -480,6 +507,7 @@ static void *run_listener(void *arg)
 	struct buf body = BUF_INIT;
 
 	while (helper_wait(&x->listener, INT64_MAX)) {
+		struct plan_hearing hearing = {.size = 0};
 		struct incoming in;
 
 		pthread_mutex_lock(&x->lock);
@@ -487,8 +515,9 @@ static void *run_listener(void *arg)
 		x->given.fd = -1;
 		pthread_mutex_unlock(&x->lock);
 		while (in.fd >= 0 && !atomic_load(&x->listener.stopping) &&
-		       serve_one(x, &in, &body))
+		       serve_one(x, &in, &hearing, &body))
 			continue;
+		buf_fini(&hearing.memory);
 		file_close(in.fd);
 	}
 	buf_fini(&body);
@@ -547,7 +576,7 @@ void exchange_set_keys(struct exchange *x, const struct keyring *keys)
 /* --- opening and closing ---------------------------------------------------------------------- */
 
 static struct exchange *new_exchange(const struct endpoint *endpoint, const struct keyring *keys,
-				     struct reservations *reservations,
+				     struct reservations *reservations, struct plan_peer *plans,
 				     struct exchange_counters *counters)
 {
 	struct exchange *x = mem_zalloc(1, sizeof(*x));
@@ -555,6 +584,7 @@ static struct exchange *new_exchange(const struct endpoint *endpoint, const stru
 	x->peer.tell = tell;
 	x->endpoint = *endpoint;
 	x->reservations = reservations;
+	x->plans = plans;
 	x->counters = counters;
 	x->fd = x->given.fd = -1;
 	pthread_mutex_init(&x->lock, NULL);
@@ -566,8 +596,8 @@ static struct exchange *new_exchange(const struct endpoint *endpoint, const stru
 }
 
 int exchange_open(struct exchange **out, const char *url, const struct keyring *keys,
-		  struct reservations *reservations, struct exchange_counters *counters,
-		  struct error *error)
+		  struct reservations *reservations, struct plan_peer *plans,
+		  struct exchange_counters *counters, struct error *error)
 {
 	struct endpoint endpoint;
 	struct exchange *x;
@@ -580,7 +610,7 @@ int exchange_open(struct exchange **out, const char *url, const struct keyring *
 				url);
 	if (rc)
 		return error_at(error, rc, "--peer");
-	x = new_exchange(&endpoint, keys, reservations, counters);
+	x = new_exchange(&endpoint, keys, reservations, plans, counters);
 	rc = resolver_open(&x->resolver, endpoint.host, NULL, NULL, error);
 	if (!rc)
 		rc = helper_start(&x->listener, "the exchange", run_listener, x, error);

@@ -3,8 +3,10 @@
  * A step of drains after one of slack: the placeholders of slack become pods that move with their
  * nodes.
  *
- * A saved text is checked when it is read, so that damage is reported, and applied with the first
- * step, which knows the time: timers older than --node-deletion-candidate-ttl are void.
+ * Timers of a saved text that is older than --node-deletion-candidate-ttl are void.
+ *
+ * Behind the memory of another aggregator, its records of decisions are logged here, and not those of
+ * the own step, which that one makes as well. The first step without it logs what is left over.
  *
  * A node that was being drained and is gone counts as scaled down, empty or underutilized, as it was
  * last seen.
@@ -12,12 +14,14 @@
 #include "aggregator/planner/plan.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "aggregator/planner/drain_log.h"
 #include "aggregator/planner/drain_settings.h"
 #include "aggregator/policy/drain/drain_eligibility.h"
 #include "aggregator/state/counters.h"
 #include "shared/clock.h"
+#include "shared/hash.h"
 #include "shared/mem.h"
 
 /* A node that is being deleted, or was selected. */
@@ -32,8 +36,8 @@ struct drain_runner {
 	struct drain_log *decisions; /* borrowed; NULL: nobody keeps them */
 	bool timed;
 	struct drain_state *state; /* owned */
-	char *saved; /* owned: a text that waits for the first step; NULL: none */
-	size_t saved_len;
+	bool follows; /* the next step goes on from another aggregator's memory */
+	int64_t logged_ns; /* time of the newest record that is logged; Unix */
 	size_t leaver_count;
 	struct leaver *leavers; /* owned; of the last step, by name */
 	/* of the step at hand */
@@ -43,29 +47,35 @@ struct drain_runner {
 
 /* --- what was saved */
 
-static int restore(void *state, const char *text, size_t len, struct error *error)
+/* Logs records of the state that are newer than the last logged one. */
+static void log_history(struct drain_runner *r)
 {
-	struct drain_runner *r = state;
-	struct drain_state *trial = drain_state_new();
-	int rc = drain_state_read(trial, text, len, INT64_MAX, 0, error);
+	size_t count, at = 0;
+	const struct drain_record *of = drain_state_history(r->state, &count);
 
-	drain_state_free(trial);
-	if (rc)
-		return rc;
-	free(r->saved);
-	r->saved = mem_strndup(text, len);
-	r->saved_len = len;
-	return 0;
+	while (at < count && of[at].time_ns <= r->logged_ns)
+		at++;
+	if (at == count)
+		return;
+	if (r->decisions)
+		drain_log_add(r->decisions, of + at, count - at);
+	r->logged_ns = of[count - 1].time_ns;
 }
 
-static void take_saved(struct drain_runner *r, int64_t now_ns)
+static int restore(void *state, const struct plan_text *text, struct error *error)
 {
-	if (!r->saved)
-		return;
-	drain_state_read(r->state, r->saved, r->saved_len, r->setup->candidate_ttl_ns, now_ns,
-			 NULL);
-	free(r->saved);
-	r->saved = NULL;
+	struct drain_runner *r = state;
+	int rc = drain_state_read(r->state, text->data, text->len, r->setup->candidate_ttl_ns,
+				  text->now_ns, error);
+
+	if (rc)
+		return rc;
+	r->follows = text->foreign;
+	if (r->follows)
+		log_history(r);
+	else
+		r->logged_ns = text->now_ns; /* the log has a database of its own */
+	return 0;
 }
 
 /* --- nodes that were being drained */
@@ -141,6 +151,23 @@ static struct drain_placeholder *read_placeholders(const struct slack_result *sl
 	return of;
 }
 
+static uint64_t id_of(const struct drain_wave *w, const struct view *v)
+{
+	uint64_t hash = HASH_BEGIN;
+
+	for (size_t i = 0; i < w->node_count; i++) {
+		const struct drain_plan_node *n = w->nodes[i];
+		const char *uid = find_object(v, n->name)->object.uid;
+
+		hash = hash_bytes(hash, uid, strlen(uid) + 1);
+		for (size_t k = 0; k < n->move_count; k++) {
+			uid = n->moves[k].pod->object.uid; /* "": a placeholder */
+			hash = hash_bytes(hash, uid, *uid ? strlen(uid) + 1 : 0);
+		}
+	}
+	return hash ? hash : 1;
+}
+
 static bool is_out_of_time(void *context)
 {
 	const struct drain_runner *r = context;
@@ -168,7 +195,8 @@ static void step(void *state, struct place *place, const struct plan_input *in,
 	struct buf memory = BUF_INIT;
 	int64_t start_ns = clock_mono_ns();
 
-	take_saved(r, in->now_ns);
+	if (!r->follows)
+		log_history(r);
 	r->in = in;
 	r->deadline_ns = start_ns + r->setup->config.rules.simulation_ns;
 	out->drain = drain_step(r->state, &input, &r->setup->config);
@@ -177,8 +205,13 @@ static void step(void *state, struct place *place, const struct plan_input *in,
 		counter_add(&r->counters->steps, 1);
 		counter_add(&r->counters->took_ns, (uint64_t)(clock_mono_ns() - start_ns));
 	}
-	if (r->decisions)
-		drain_log_add(r->decisions, out->drain->records, out->drain->record_count);
+	out->id = id_of(&out->drain->wave, in->view);
+	if (!r->follows) {
+		if (r->decisions)
+			drain_log_add(r->decisions, out->drain->records, out->drain->record_count);
+		r->logged_ns = in->now_ns;
+	}
+	r->follows = false;
 	count_gone(r, in->view);
 	keep_leavers(r, out->drain);
 	view_drop(out->drain->view);
@@ -194,7 +227,6 @@ static void free_runner(void *state)
 
 	forget_leavers(r);
 	drain_state_free(r->state);
-	free(r->saved);
 	free(r);
 }
 

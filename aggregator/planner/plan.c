@@ -21,6 +21,7 @@
 
 #include "aggregator/planner/slack_memory.h"
 #include "shared/clock.h"
+#include "shared/hash.h"
 #include "shared/mem.h"
 #include "shared/refs.h"
 
@@ -144,14 +145,23 @@ void plan_core_free(struct plan_core *c)
 	free(c);
 }
 
-int plan_core_remember(struct plan_core *c, enum plan_part part, const char *text, size_t len,
+int plan_core_remember(struct plan_core *c, enum plan_part part, const struct plan_text *text,
 		       struct error *error)
 {
-	if (part == PLAN_SLACK)
-		return slack_memory_read(c->slack, text, len, error);
-	if (part == PLAN_DRAIN && c->drain.step)
-		return c->drain.restore(c->drain.state, text, len, error);
-	return 0;
+	struct slack_state *slack;
+	int rc;
+
+	if (part == PLAN_DRAIN)
+		return c->drain.step ? c->drain.restore(c->drain.state, text, error) : 0;
+	slack = slack_state_new();
+	rc = slack_memory_read(slack, text->data, text->len, error);
+	if (!rc) {
+		slack_state_free(c->slack);
+		c->slack = slack;
+	} else {
+		slack_state_free(slack);
+	}
+	return rc;
 }
 
 /* False: out of time; there is no core, and the next step builds it. */
@@ -205,6 +215,7 @@ int plan_core_step(struct plan_core *c, const struct plan_input *in, struct plan
 		return error_fail(error, -EINTR, "the step was ended before the cluster was read");
 	r = plan_result_new();
 	r->time_ns = in->now_ns;
+	r->id = HASH_BEGIN;
 	r->slack_options = c->options;
 	r->use_cap = place_cap_applies(c->place);
 	r->cap = c->drain.places.cap;

@@ -28,6 +28,7 @@ struct plan_result {
 	atomic_uint users;
 	uint64_t version; /* of the slot: 1 is its first */
 	int64_t time_ns; /* Unix time that it was made for */
+	uint64_t id; /* of the wave: equal nodes and moves have equal ids; never 0 */
 	int64_t every_ns; /* when the next is due, after it; 0: there is none */
 	bool use_cap; /* real use had a say */
 	struct place_cap cap; /* of drains' destinations */
@@ -67,6 +68,14 @@ struct plan_input {
 	void *ctx;
 };
 
+/* A part of the memory. */
+struct plan_text {
+	const char *data; /* borrowed */
+	size_t len;
+	int64_t now_ns; /* Unix time, for ages */
+	bool foreign; /* another aggregator's, and newer than the state */
+};
+
 /* The planner of drains after slack, in the same core. */
 struct plan_drain {
 	struct place_options places; /* of the core; now_ns does not matter */
@@ -75,11 +84,11 @@ struct plan_drain {
 	 * The text is what a step put into memory[PLAN_DRAIN], perhaps in another process. 0, or
 	 * -EINVAL and the state is as it was.
 	 */
-	int (*restore)(void *state, const char *text, size_t len, struct error *error);
+	int (*restore)(void *state, const struct plan_text *text, struct error *error);
 	/*
 	 * One step. The place is as a new one of in->view, without placeholders (out->slack.placed
 	 * has them), and what is changed needs not be undone. Sets out->drain and out->drain_free,
-	 * and, as a body of its own, out->memory[PLAN_DRAIN].
+	 * out->id, and, as a body of its own, out->memory[PLAN_DRAIN].
 	 */
 	void (*step)(void *state, struct place *place, const struct plan_input *in,
 		     struct plan_result *out);
@@ -92,10 +101,10 @@ struct plan_core;
 struct plan_core *plan_core_new(const struct slack_options *slack, const struct plan_drain *drain);
 void plan_core_free(struct plan_core *c); /* NULL is allowed */
 /*
- * Before the first step. -EINVAL: the error says what is wrong, and the core begins without the
- * text. A part without a planner is ignored.
+ * The next step goes on from the text. -EINVAL: the error says what is wrong, and the core is as it
+ * was. A part without a planner is ignored.
  */
-int plan_core_remember(struct plan_core *c, enum plan_part part, const char *text, size_t len,
+int plan_core_remember(struct plan_core *c, enum plan_part part, const struct plan_text *text,
 		       struct error *error);
 /*
  * 0 and the caller's plan; -EINVAL for an option out of range, named; -EINTR: reading the cluster or

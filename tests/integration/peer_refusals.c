@@ -218,6 +218,29 @@ static void a_bad_body_is_refused_with_a_reason(void **state)
 	close(fd);
 }
 
+/* And a good one counts again. */
+static void bad_plans_leave_reservations_alone(void **state)
+{
+	int fd = call();
+	uint64_t session = greet(fd);
+	struct buf body = reserve(session, "a");
+	struct ack ack;
+
+	(void)state;
+	buf_add(&body, "\x18\x01\x20\x09\x28\x03", 6); /* a memory of 3 bytes, and no piece of it */
+	assert_true(tell(fd, 2, body, &ack));
+	assert_int_equal(ack.status, ACK_APPLIED);
+	assert_true(metric(REFUSED) == 1);
+	assert_true(metric(ENTRIES) == 1);
+	body = reserve(session, "b");
+	buf_add(&body, "\x18\x01\x20\x09", 4);
+	assert_true(tell(fd, 3, body, &ack));
+	assert_true(metric(REFUSED) == 1);
+	assert_true(metric(ENTRIES) == 2);
+	assert_true(metric("evenkeel_peer_plan{plan=\"unknown\"}") == 0);
+	close(fd);
+}
+
 static void a_recorded_frame_changes_nothing(void **state)
 {
 	int fd = call();
@@ -277,6 +300,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(a_bad_body_is_refused_with_a_reason),
+		TEST(bad_plans_leave_reservations_alone),
 		TEST(a_recorded_frame_changes_nothing),
 		TEST(the_key_of_agents_opens_nothing),
 	};

@@ -17,7 +17,9 @@
 #include "aggregator/planner/drain_log.h"
 #include "aggregator/planner/drain_settings.h"
 #include "aggregator/planner/plan.h"
+#include "aggregator/planner/plan_peer.h"
 #include "aggregator/api/snapshot.h"
+#include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/api_fixture.h"
 #include "tests/drain_scene.h"
@@ -520,6 +522,53 @@ static void test_history(void **state)
 	drain_log_free(f.ctx.decisions);
 }
 
+/* The id tells waves apart, and whether the other aggregator has the same. */
+static void test_plan_of_another_aggregator(void **state)
+{
+	struct view *v = read_view(true);
+	struct plan_core *c = core_new(NULL);
+	struct plan_result *r = step(c, v, drain_scene_now_ns);
+	struct exchange_counters counters = {0};
+	uint64_t id = r->id, etag;
+	int64_t start_ns = clock_mono_ns() - MINUTE_NS;
+	char text_of[17];
+
+	(void)state;
+	f.ctx.plans = plan_slot_new();
+	plan_slot_publish(f.ctx.plans, r);
+	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 200);
+	snprintf(text_of, sizeof(text_of), "%016llx", (unsigned long long)id);
+	assert_string_equal(text("id"), text_of);
+	assert_null(api_fixture_at(f.json, "peer"));
+	f.ctx.plan_peer = plan_peer_new(f.ctx.plans, &counters, 1, start_ns);
+	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 200);
+	assert_string_equal(text("peer.plan"), "unknown");
+	assert_in_range(number("peer.seconds"), 60, 70);
+	assert_null(api_fixture_at(f.json, "peer.id"));
+	etag = f.response.etag;
+	api_fixture_tell_plan(&f, id, clock_mono_ns());
+	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 200);
+	assert_string_equal(text("peer.plan"), "same");
+	assert_true(number("peer.seconds") == 0);
+	assert_string_equal(text("peer.id"), text_of);
+	assert_true(f.response.etag != etag);
+	api_fixture_tell_plan(&f, 0xabc, clock_mono_ns());
+	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 200);
+	assert_string_equal(text("peer.plan"), "other");
+	assert_string_equal(text("peer.id"), "0000000000000abc");
+	plan_peer_free(f.ctx.plan_peer);
+	f.ctx.plan_peer = NULL;
+	plan_core_free(c);
+	/* Without a wave it is another one. */
+	setup.config.assume_unneeded_ns = 0;
+	c = core_new(NULL);
+	r = step(c, v, drain_scene_now_ns);
+	assert_true(r->id && r->id != id);
+	plan_result_drop(r);
+	plan_core_free(c);
+	view_drop(v);
+}
+
 /* Without a log: what a snapshot remembers. */
 static void test_remembered_history(void **state)
 {
@@ -554,17 +603,22 @@ static void test_memory(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct shared_body *memory = first->memory[PLAN_DRAIN];
 
+		const struct plan_text text = {memory->data, memory->len,
+					       drain_scene_now_ns + cases[i].away_ns, false};
+
 		c = core_new(NULL);
-		assert_int_equal(
-			plan_core_remember(c, PLAN_DRAIN, memory->data, memory->len, &error), 0);
-		next = step(c, v, drain_scene_now_ns + cases[i].away_ns);
+		assert_int_equal(plan_core_remember(c, PLAN_DRAIN, &text, &error), 0);
+		next = step(c, v, text.now_ns);
 		assert_true(node_of(next, "bravo")->since_ns ==
 			    drain_scene_now_ns + cases[i].since_ns);
 		plan_result_drop(next);
 		plan_core_free(c);
 	}
 	c = core_new(NULL);
-	assert_int_not_equal(plan_core_remember(c, PLAN_DRAIN, "{\"timers\":3}", 12, &error), 0);
+	assert_int_not_equal(plan_core_remember(c, PLAN_DRAIN,
+						&(struct plan_text){"{\"timers\":3}", 12, 1, false},
+						&error),
+			     0);
 	assert_true(error.text[0]);
 	plan_core_free(c);
 	plan_result_drop(first);
@@ -674,6 +728,7 @@ int main(void)
 		TEST(test_plans_have_tags),
 		TEST(test_history),
 		TEST(test_remembered_history),
+		TEST(test_plan_of_another_aggregator),
 		TEST(test_memory),
 		TEST(test_counters),
 		TEST(test_metrics),

@@ -139,6 +139,12 @@ static void test_memory_is_the_same_body_until_it_changes(void **state)
 	plan_core_free(c);
 }
 
+static int remember(struct plan_core *c, enum plan_part part, const char *text, struct error *why)
+{
+	return plan_core_remember(
+		c, part, &(struct plan_text){text, strlen(text), VIEW_FIXTURE_NOW_NS, false}, why);
+}
+
 static void test_remembers(void **state)
 {
 	static const char text[] = "{\"classes\":[{\"class\":\"unit\",\"wanted\":2,"
@@ -149,14 +155,23 @@ static void test_remembers(void **state)
 	struct plan_result *r;
 
 	(void)state;
-	assert_int_not_equal(plan_core_remember(c, PLAN_SLACK, "{}", 2, &why), 0);
+	assert_int_not_equal(remember(c, PLAN_SLACK, "{}", &why), 0);
 	assert_string_equal(why.text, "classes: must be a list");
 	/* Nobody plans drains here. */
-	assert_int_equal(plan_core_remember(c, PLAN_DRAIN, "{}", 2, &why), 0);
-	assert_int_equal(plan_core_remember(c, PLAN_SLACK, text, strlen(text), &why), 0);
+	assert_int_equal(remember(c, PLAN_DRAIN, "{}", &why), 0);
+	assert_int_equal(remember(c, PLAN_SLACK, text, &why), 0);
 	r = step(c);
 	assert_int_equal(r->slack.classes[0].placed, 2);
 	assert_int_equal(r->slack.classes[0].target, 1);
+	plan_result_drop(r);
+	/* After steps as well; a text without placeholders leaves those by the present numbers. */
+	assert_int_not_equal(remember(c, PLAN_SLACK, "{\"classes\":7}", &why), 0);
+	r = step(c);
+	assert_int_equal(r->slack.classes[0].placed, 2);
+	plan_result_drop(r);
+	assert_int_equal(remember(c, PLAN_SLACK, "{\"classes\":[]}", &why), 0);
+	r = step(c);
+	assert_int_equal(r->slack.classes[0].placed, 1);
 	plan_result_drop(r);
 	plan_core_free(c);
 }
@@ -273,12 +288,12 @@ static void drain_step_fake(void *state, struct place *p, const struct plan_inpu
 	out->memory[PLAN_DRAIN] = shared_body_new(&text);
 }
 
-static int drain_restore_fake(void *state, const char *text, size_t len, struct error *error)
+static int drain_restore_fake(void *state, const struct plan_text *text, struct error *error)
 {
 	struct fake_drain *d = state;
 
 	(void)error;
-	memcpy(d->remembered, text, len);
+	memcpy(d->remembered, text->data, text->len);
 	return 0;
 }
 
@@ -302,7 +317,7 @@ static void test_drains_find_the_cluster_as_it_is(void **state)
 	(void)state;
 	place_options_default(&drain.places);
 	c = plan_core_new(&options, &drain);
-	assert_int_equal(plan_core_remember(c, PLAN_DRAIN, "timers", 6, NULL), 0);
+	assert_int_equal(remember(c, PLAN_DRAIN, "timers", NULL), 0);
 	assert_string_equal(d.remembered, "timers");
 	for (int i = 1; i <= 2; i++) {
 		r = step(c);

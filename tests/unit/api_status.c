@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "aggregator/api/doctor.h"
+#include "aggregator/planner/plan_peer.h"
 #include "shared/clock.h"
 #include "tests/api_fixture.h"
 #include "tests/cluster_fixture.h"
@@ -75,6 +76,37 @@ static void test_peer(void **state)
 	ask();
 	check("peer", "{\"state\":\"together\",\"answersAcknowledged\":50,\"answersLate\":1,"
 		      "\"answersAlone\":2,\"refused\":3}");
+	*c = (struct exchange_counters){0};
+}
+
+static void test_plans_of_the_other(void **state)
+{
+	struct exchange_counters *c = &f.counters.exchange;
+	struct plan_result *r = plan_result_new();
+
+	(void)state;
+	c->enabled = 1;
+	r->id = 5;
+	r->every_ns = 10 * NS_PER_SEC;
+	f.ctx.plans = plan_slot_new();
+	f.ctx.plan_peer = plan_peer_new(f.ctx.plans, c, INT64_MAX, clock_mono_ns());
+	ask();
+	check("peer.plan", "\"unknown\"");
+	check("peer.elder", "false");
+	assert_null(api_fixture_at(f.json, "peer.planIntervalSeconds"));
+	plan_slot_publish(f.ctx.plans, r);
+	api_fixture_tell_plan(&f, 5, clock_mono_ns());
+	ask();
+	check("peer.plan", "\"same\"");
+	check("peer.planSeconds", "0");
+	check("peer.planIntervalSeconds", "10");
+	api_fixture_tell_plan(&f, 6, clock_mono_ns());
+	ask();
+	check("peer.plan", "\"other\"");
+	plan_peer_free(f.ctx.plan_peer);
+	plan_slot_free(f.ctx.plans);
+	f.ctx.plan_peer = NULL;
+	f.ctx.plans = NULL;
 	*c = (struct exchange_counters){0};
 }
 
@@ -331,6 +363,7 @@ int main(void)
 		TEST(test_examples_are_few),
 		TEST(test_nudges),
 		TEST(test_peer),
+		TEST(test_plans_of_the_other),
 		TEST(test_diagnosis),
 		TEST(test_readiness),
 	};

@@ -228,6 +228,9 @@ static void tells_of_the_other_aggregator(void **state)
 #define PEER(state, refused)                                                                       \
 	STATUS("\"peer\":{\"state\":\"" state "\",\"answersAcknowledged\":7,\"answersLate\":1,"    \
 	       "\"answersAlone\":2,\"refused\":" refused "},")
+#define PLANS(plan, seconds, interval)                                                             \
+	STATUS("\"peer\":{\"state\":\"none\",\"plan\":\"" plan "\",\"planSeconds\":" seconds       \
+	       ",\"planIntervalSeconds\":" interval "},")
 	static const struct {
 		const char *status;
 		enum doctor_verdict verdict;
@@ -245,6 +248,13 @@ static void tells_of_the_other_aggregator(void **state)
 		 "warn  peer: 2 frames of the other aggregator are not understood\n"
 		 "      Use the same version for both aggregators; the other one's log has the "
 		 "reason.\n"},
+		{PLANS("other", "60", "10"), DOCTOR_OK, ""},
+		{PLANS("other", "61", "10"), DOCTOR_WARN,
+		 "warn  peer: the other aggregator has planned other drains for 61s\n"
+		 "      Have both the same version, options and objects? Until the plans are the "
+		 "same, the actuator takes none.\n"},
+		{PLANS("other", "240", "120"), DOCTOR_OK, ""},
+		{PLANS("unknown", "999", "10"), DOCTOR_OK, ""},
 	};
 
 	(void)state;

@@ -306,8 +306,9 @@ const struct drain_record *drain_state_history(const struct drain_state *s, size
  */
 void drain_state_write(const struct drain_state *s, int64_t now_ns, struct buf *out);
 /*
- * Replaces *s. -EINVAL, and nothing changes: the reason names the unreadable member. Timers older
- * than ttl_ns are dropped, as are evictions and failures past their time.
+ * Replaces what the text has; the cluster of the last step stays, so that the next one finds evictions
+ * since then. -EINVAL, and nothing changes: the reason names the unreadable member. Timers older than
+ * ttl_ns are dropped, as are evictions and failures past their time.
  */
 int drain_state_read(struct drain_state *s, const char *text, size_t len, int64_t ttl_ns,
 		     int64_t now_ns, struct error *reason);

@@ -86,17 +86,16 @@ static void drop_evictions(struct drain_state *s, size_t first, size_t count)
 		(s->eviction_count - first) * sizeof(*s->evictions));
 }
 
-static void forget_eviction(struct drain_state *s, const struct kube_pod *pod)
+/* The number of evictions: it is none. */
+static size_t find_eviction(const struct drain_state *s, const struct kube_pod *pod)
 {
-	for (size_t i = 0; i < s->eviction_count; i++) {
-		const struct object *old = &s->evictions[i].pod->object;
+	size_t i = 0;
 
-		if (object_compare(old, &pod->object) == 0 &&
-		    strcmp(old->uid, pod->object.uid) == 0) {
-			drop_evictions(s, i, 1);
-			return;
-		}
-	}
+	while (i < s->eviction_count &&
+	       (object_compare(&s->evictions[i].pod->object, &pod->object) != 0 ||
+		strcmp(s->evictions[i].pod->object.uid, pod->object.uid) != 0))
+		i++;
+	return i;
 }
 
 static void append_eviction(struct drain_state *s, struct kube_pod *pod, int64_t when_ns,
@@ -111,7 +110,10 @@ static void append_eviction(struct drain_state *s, struct kube_pod *pod, int64_t
 void drain_state_add_eviction(struct drain_state *s, struct kube_pod *pod, int64_t when_ns,
 			      bool leaving)
 {
-	forget_eviction(s, pod);
+	size_t old = find_eviction(s, pod);
+
+	if (old < s->eviction_count)
+		drop_evictions(s, old, 1);
 	append_eviction(s, pod, when_ns, leaving);
 }
 
@@ -195,7 +197,9 @@ static void compare_node(const struct comparison *c, const struct model_node *be
 		if (!kube_pod_is_active(pod))
 			continue;
 		c->s->freed |= !same || takes_less(same, pod);
-		if (same || (!leaving && !pod->disruption_ns))
+		/* A state that was read from a text may have it. */
+		if (same || (!leaving && !pod->disruption_ns) ||
+		    find_eviction(c->s, pod) < c->s->eviction_count)
 			continue;
 		append_eviction(c->s, pod, c->now_ns, leaving);
 		note(c, DRAIN_EVENT_EVICTED, before->name,

@@ -421,6 +421,11 @@ int drain_state_read(struct drain_state *s, const char *text, size_t len, int64_
 	if (!in.bad) {
 		struct drain_state old = *s;
 
+		fresh->seen = old.seen;
+		old.seen = NULL;
+		fresh->last_ns = old.last_ns;
+		fresh->loop_ns = old.loop_ns;
+		memcpy(fresh->slack, old.slack, sizeof(fresh->slack));
 		*s = *fresh;
 		*fresh = old;
 	}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory goes in pieces, each in a frame of its own between those of reservations. It is not
+ * compressed: of 150,000 pods it has up to 8 MB, and zlib would delay reservations by 0.1 s.
+ *
+ * Starts are compared as Unix times that are fixed for the life of each aggregator, so both know the
+ * same elder, whatever their clocks do later. Of equal starts neither leads.
+ */
+#include "aggregator/planner/plan_peer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "shared/arith.h"
+#include "shared/mem.h"
+#include "shared/message.h"
+
+struct plan_peer {
+	/* fixed after start */
+	struct plan_slot *plans; /* borrowed */
+	struct exchange_counters *counters; /* borrowed */
+	int64_t started_ns;
+	pthread_mutex_t lock;
+
+	/* under lock: what the other one told */
+	int64_t its_started_ns; /* 0: nothing */
+	uint64_t id;
+	int64_t heard_ns; /* when it told an id; else of the start */
+	int64_t same_ns; /* when ids were equal, or the first one came after a silence */
+	struct buf memory; /* owned; of the elder, and not used yet; empty: none */
+};
+
+const char *plan_accord_name(enum plan_accord a)
+{
+	static const char *const names[PLAN_ACCORDS] = {"same", "other", "unknown"};
+
+	return names[a];
+}
+
+struct plan_peer *plan_peer_new(struct plan_slot *plans, struct exchange_counters *counters,
+				int64_t started_ns, int64_t now_ns)
+{
+	struct plan_peer *p = mem_zalloc(1, sizeof(*p));
+
+	p->plans = plans;
+	p->counters = counters;
+	p->started_ns = started_ns;
+	p->heard_ns = p->same_ns = now_ns;
+	pthread_mutex_init(&p->lock, NULL);
+	return p;
+}
+
+void plan_peer_free(struct plan_peer *p)
+{
+	if (!p)
+		return;
+	buf_fini(&p->memory);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+/* --- bodies ----------------------------------------------------------------------------------- */
+
+struct told {
+	int64_t started_ns;
+	uint64_t id, memory_size, memory_at;
+	struct span memory;
+};
+
+#define ROW(number, of, member, ...)                                                               \
+	[(number)-1] = {.name = #member, .offset = offsetof(struct of, member), __VA_ARGS__}
+
+/* Fields 1 and 2 are those of reservations. */
+static const struct message_field told_rows[] = {
+	ROW(3, told, started_ns, .kind = MESSAGE_U64, .bounded = true, .most = INT64_MAX),
+	ROW(4, told, id, .kind = MESSAGE_U64),
+	ROW(5, told, memory_size, .kind = MESSAGE_U64, .bounded = true,
+	    .most = PLAN_PEER_MEMORY_MAX),
+	ROW(6, told, memory_at, .kind = MESSAGE_U64, .bounded = true, .most = PLAN_PEER_MEMORY_MAX),
+	ROW(7, told, memory, .kind = MESSAGE_SPAN),
+};
+static const struct message told_message = MESSAGE(told_rows);
+
+struct parts {
+	struct span of[PLAN_PARTS];
+};
+
+static const struct message_field part_rows[PLAN_PARTS] = {
+	ROW(PLAN_SLACK + 1, parts, of[PLAN_SLACK], .kind = MESSAGE_SPAN),
+	ROW(PLAN_DRAIN + 1, parts, of[PLAN_DRAIN], .kind = MESSAGE_SPAN),
+};
+static const struct message part_message = MESSAGE(part_rows);
+
+static void write_memory(const struct plan_result *r, struct buf *out)
+{
+	struct parts parts = {.of = {{NULL, 0}}};
+
+	for (int p = 0; p < PLAN_PARTS; p++)
+		if (r->memory[p])
+			parts.of[p] = (struct span){(const uint8_t *)r->memory[p]->data,
+						    r->memory[p]->len};
+	message_encode(&part_message, &parts, out);
+}
+
+static bool is_elder(struct plan_peer *p)
+{
+	bool elder;
+
+	pthread_mutex_lock(&p->lock);
+	elder = p->its_started_ns && p->started_ns < p->its_started_ns;
+	pthread_mutex_unlock(&p->lock);
+	return elder;
+}
+
+bool plan_peer_tell(struct plan_peer *p, struct plan_telling *t, struct buf *body)
+{
+	struct plan_result *r = plan_slot_take(p->plans);
+	struct told told = {.started_ns = p->started_ns, .id = r ? r->id : 0};
+
+	if (r && r->version != t->version && !t->memory.len && is_elder(p)) {
+		write_memory(r, &t->memory);
+		t->version = r->version;
+		t->at = 0;
+	}
+	plan_result_drop(r);
+	if (t->memory.len) {
+		told.memory_size = t->memory.len;
+		told.memory_at = t->at;
+		told.memory = (struct span){(const uint8_t *)t->memory.data + t->at,
+					    (size_t)int_min(PLAN_PEER_PIECE,
+							    (int64_t)(t->memory.len - t->at))};
+		t->at += told.memory.len;
+	}
+	message_encode(&told_message, &told, body);
+	if (t->at == t->memory.len)
+		buf_fini(&t->memory);
+	return t->memory.len > 0;
+}
+
+static int take_piece(struct plan_hearing *h, const struct told *t, bool *complete,
+		      struct error *error)
+{
+	struct parts parts = {.of = {{NULL, 0}}};
+
+	if (!t->memory_at) {
+		buf_clear(&h->memory);
+		h->size = t->memory_size;
+	}
+	if (t->memory_size != h->size || t->memory_at != h->memory.len || !t->memory.len ||
+	    t->memory.len > h->size - h->memory.len) {
+		buf_fini(&h->memory);
+		return error_fail(error, -EBADMSG, "a piece of the planner's memory is missing");
+	}
+	buf_add(&h->memory, t->memory.data, t->memory.len);
+	*complete = h->memory.len == h->size;
+	if (*complete &&
+	    message_decode(&part_message,
+			   (struct span){(const uint8_t *)h->memory.data, h->memory.len}, &parts,
+			   error))
+		return -EBADMSG;
+	return 0;
+}
+
+static void note(struct plan_peer *p, const struct told *t, struct buf *memory, int64_t now_ns)
+{
+	struct plan_result *r = plan_slot_take(p->plans);
+
+	pthread_mutex_lock(&p->lock);
+	p->its_started_ns = t->started_ns;
+	if (t->id) {
+		if ((r && r->id == t->id) || now_ns - p->heard_ns > PLAN_PEER_SILENT_NS)
+			p->same_ns = now_ns;
+		p->heard_ns = now_ns;
+		p->id = t->id;
+	}
+	if (memory && t->started_ns < p->started_ns) {
+		buf_fini(&p->memory);
+		p->memory = *memory;
+		*memory = (struct buf)BUF_INIT;
+	}
+	pthread_mutex_unlock(&p->lock);
+	plan_result_drop(r);
+}
+
+int plan_peer_hear(struct plan_peer *p, struct plan_hearing *h, const struct buf *body,
+		   int64_t now_ns, struct error *error)
+{
+	struct told t = {.started_ns = 0};
+	bool complete = false;
+	int rc = message_decode(&told_message,
+				(struct span){(const uint8_t *)body->data, body->len}, &t, error);
+
+	if (!rc && t.memory_size)
+		rc = take_piece(h, &t, &complete, error);
+	if (rc) {
+		counter_add(&p->counters->refused, 1);
+		return -EBADMSG;
+	}
+	if (t.started_ns)
+		note(p, &t, complete ? &h->memory : NULL, now_ns);
+	return 0;
+}
+
+/* --- the planner ------------------------------------------------------------------------------ */
+
+int plan_peer_lead(struct plan_peer *p, struct plan_core *c, int64_t wall_ns, struct error *error)
+{
+	struct parts parts = {.of = {{NULL, 0}}};
+	struct buf memory;
+	int rc = 0;
+
+	if (!p)
+		return 0;
+	pthread_mutex_lock(&p->lock);
+	memory = p->memory;
+	p->memory = (struct buf)BUF_INIT;
+	pthread_mutex_unlock(&p->lock);
+	message_decode(&part_message, (struct span){(const uint8_t *)memory.data, memory.len},
+		       &parts, error);
+	for (int i = 0; i < PLAN_PARTS && !rc; i++)
+		if (parts.of[i].len)
+			rc = plan_core_remember(c, (enum plan_part)i,
+						&(struct plan_text){
+							.data = (const char *)parts.of[i].data,
+							.len = parts.of[i].len,
+							.now_ns = wall_ns,
+							.foreign = true,
+						},
+						error);
+	buf_fini(&memory);
+	counter_add(&p->counters->refused, rc != 0);
+	return rc;
+}
+
+/* --- answers ---------------------------------------------------------------------------------- */
+
+struct plan_peer_state plan_peer_look(struct plan_peer *p, int64_t now_ns)
+{
+	struct plan_result *r = plan_slot_take(p->plans);
+	struct plan_peer_state s = {.elder = is_elder(p)};
+
+	pthread_mutex_lock(&p->lock);
+	s.id = p->id;
+	if (!p->id || now_ns - p->heard_ns > PLAN_PEER_SILENT_NS) {
+		s.accord = PLAN_UNKNOWN;
+		s.for_ns = now_ns - p->heard_ns;
+	} else if (!r || r->id != p->id) {
+		s.accord = PLAN_OTHER;
+		s.for_ns = now_ns - p->same_ns;
+	}
+	pthread_mutex_unlock(&p->lock);
+	plan_result_drop(r);
+	return s;
+}
