@@ -9,15 +9,15 @@
  *
  * Times are those of the aggregator's clock.
  */
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/actuator/edge.h"
 #include "shared/document.h"
 #include "shared/clock.h"
-#include "shared/hash.h"
+#include "shared/mem.h"
 #include "shared/timefmt.h"
 
 #define OFFER_EVERY_NS (10 * NS_PER_SEC)
@@ -25,7 +25,7 @@
 #define SNAPSHOT_MS    120000L
 #define USE_MS	       5000L
 
-static const double USE_AGE_S = 10;
+static const double USE_AGE_S = 10, PEER_GONE_S = 30;
 
 /* --- the plan --------------------------------------------------------------------------------- */
 
@@ -40,23 +40,29 @@ static bool read_wave(struct edge *e, cJSON *plan, struct verify_plan *out)
 	return rc == 0;
 }
 
-static void write_id(const struct verify_plan *p, char id[MARK_PLAN_LEN])
+/* Whether the other of two aggregators has the same wave, or is gone. */
+static bool is_agreed(const cJSON *doc, struct error *why)
 {
-	uint64_t hash = HASH_BEGIN;
+	const cJSON *peer = document_at(doc, "peer");
 
-	for (size_t i = 0; i < p->node_count; i++)
-		hash = hash_bytes(hash, p->nodes[i].uid, strlen(p->nodes[i].uid) + 1);
-	for (size_t i = 0; i < p->move_count; i++)
-		hash = hash_bytes(hash, p->moves[i].uid, strlen(p->moves[i].uid) + 1);
-	snprintf(id, MARK_PLAN_LEN, "%016" PRIx64, hash);
+	if (!peer || document_is(peer, "plan", "same"))
+		return true;
+	if (document_is(peer, "plan", "other"))
+		error_set(why, "the other aggregator has planned another wave");
+	else if (!(document_number(peer, "seconds") >= PEER_GONE_S))
+		error_set(why, "the other aggregator tells no plan: it counts as gone after %.0f s",
+			  PEER_GONE_S);
+	return !*why->text;
 }
 
 const char *edge_why_not(struct edge *e, const char *node)
 {
 	const cJSON *item = document_find(e->plan_doc, "items", "name", node);
 
+	if (*e->refusal.text)
+		return e->refusal.text;
 	if (!e->plan_doc)
-		return *e->refusal.text ? e->refusal.text : "there is no plan yet";
+		return "there is no plan yet";
 	if (!item)
 		return "the planner does not know it";
 	return edge_keep(e, mem_printf("%s: %s", document_text_or(item, "verdict", "?"),
@@ -142,8 +148,8 @@ static void prove(struct edge *e, const struct act_state *s, cJSON *plan)
 	}
 	if (!read_wave(e, plan, &e->proof))
 		return;
-	for (size_t i = 0; !e->proof.node_count && i < s->drain_count; i++)
-		error_set(&e->refusal, "%s", edge_why_not(e, s->drains[i].node));
+	if (!e->proof.node_count && s->drain_count)
+		error_set(&e->refusal, "%s", edge_why_not(e, s->drains[0].node));
 	if (!e->proof.node_count)
 		return;
 	snapshot = edge_get(e, EDGE_GROUP "/snapshots", SNAPSHOT_MS, &e->refusal);
@@ -192,9 +198,10 @@ void edge_read_plan(struct edge *e, const struct act_state *s, int64_t now_ns)
 	plan = document_drain_plan(e->plan_doc);
 	if (proves)
 		prove(e, s, plan);
-	else if (read_wave(e, plan, &e->offer)) {
+	else if (is_agreed(e->plan_doc, &e->refusal) && read_wave(e, plan, &e->offer)) {
 		e->plan.offer = &e->offer;
-		write_id(&e->offer, e->plan.id);
+		snprintf(e->plan.id, sizeof(e->plan.id), "%s",
+			 document_text_or(e->plan_doc, "id", "unknown"));
 	}
 	cJSON_Delete(plan);
 }
