@@ -396,7 +396,8 @@ static int read_entry(struct snapshot *s, const struct snapshot_text *t, const c
 {
 	char field[OBJECT_FIELD_MAX] = "";
 	struct error why = {""};
-	const struct object_json json = {field, &why};
+	struct object_fault fault = {field, &why, false};
+	const struct object_json of = {item, &fault, NULL, "", 0};
 	struct reservation e = {
 		.uid = snapshot_member(item, "uid"),
 		.namespace = snapshot_member(item, "namespace"),
@@ -404,7 +405,7 @@ static int read_entry(struct snapshot *s, const struct snapshot_text *t, const c
 		.node = snapshot_member(item, "node"),
 	};
 	double cpu_milli, high_milli, mem_bytes, priority;
-	int rc;
+	int rc = -EINVAL;
 
 	if (!cJSON_IsObject(item) || !*e.uid || !*e.name ||
 	    read_number(item, "expectedCpuMillicores", 0, 0x1p63, &cpu_milli) ||
@@ -420,8 +421,8 @@ static int read_entry(struct snapshot *s, const struct snapshot_text *t, const c
 	e.expected_high_cpu_milli = round_saturating(high_milli);
 	e.expected_mem_bytes = round_saturating(mem_bytes);
 	e.priority = (int32_t)priority;
-	rc = object_json_resources(&json, item, NULL, "requests", NULL, &e.requests);
-	if (rc)
+	object_json_resources(&of, "requests", &e.requests);
+	if (fault.found)
 		snapshot_text_fail(t, "state.ledger[%zu].%.160s: %.200s", index, field, why.text);
 	else if ((rc = reservations_reserve(s->reservations, &e, s->time_ns)) != 0)
 		snapshot_text_fail(t, "state.ledger[%zu]: is too long, or one too many", index);

@@ -31,28 +31,31 @@ static void append_key(char *field, const char *key)
 	append(field, "%s%s", *field ? "." : "", key);
 }
 
-static void append_path(char *field, const struct object_path *path)
+static void append_path(char *field, const struct object_json *of)
 {
-	if (!path)
+	if (!of)
 		return;
-	append_path(field, path->up);
-	if (path->key)
-		append_key(field, path->key);
+	append_path(field, of->up);
+	if (of->key)
+		append_key(field, of->key);
 	else
-		append(field, "[%zu]", path->index);
+		append(field, "[%zu]", of->index);
 }
 
-int object_json_fail(const struct object_json *r, const struct object_path *path, const char *key,
-		     const char *format, ...)
+void object_json_fail(const struct object_json *of, const char *key, const char *format, ...)
 {
+	struct object_fault *fault = of->fault;
 	struct error what;
 
-	r->field[0] = '\0';
-	append_path(r->field, path);
+	if (fault->found)
+		return;
+	fault->found = true;
+	fault->field[0] = '\0';
+	append_path(fault->field, of);
 	if (key)
-		append_key(r->field, key);
+		append_key(fault->field, key);
 	MEM_FORMAT(what.text, sizeof(what.text), format);
-	return error_fail(r->error, -EINVAL, "%s", what.text);
+	error_set(fault->error, "%s", what.text);
 }
 
 const cJSON *object_json_find(const cJSON *object, const char *key)
@@ -80,86 +83,83 @@ const cJSON *object_json_first(const cJSON *list)
 	return cJSON_IsArray(list) ? list->child : NULL;
 }
 
-int object_json_object(const struct object_json *r, const cJSON *object,
-		       const struct object_path *path, const char *key, const cJSON **out)
+/* The member where it is of the kind, or absent. */
+static struct object_json member(const struct object_json *of, const char *key,
+				 cJSON_bool (*is_kind)(const cJSON *), const char *kind)
 {
-	const cJSON *item = object_json_find(object, key);
+	const cJSON *item = object_json_find(of->json, key);
 
-	if (item && !cJSON_IsObject(item))
-		return object_json_fail(r, path, key, "must be an object");
-	*out = item;
-	return 0;
-}
-
-int object_json_array(const struct object_json *r, const cJSON *object,
-		      const struct object_path *path, const char *key, const cJSON **out)
-{
-	const cJSON *item = object_json_find(object, key);
-
-	if (item && !cJSON_IsArray(item))
-		return object_json_fail(r, path, key, "must be a list");
-	*out = item;
-	return 0;
-}
-
-int object_json_string(const struct object_json *r, const cJSON *object,
-		       const struct object_path *path, const char *key, const char *absent,
-		       const char **out)
-{
-	const cJSON *item = object_json_find(object, key);
-	size_t len, most;
-
-	if (item && !cJSON_IsString(item))
-		return object_json_fail(r, path, key, "must be a string");
-	len = item ? strlen(item->valuestring) : 0;
-	most = object_bound_of_string(NULL, key, len);
-	if (most)
-		return object_json_fail(r, path, key,
-					"must not be longer than %zu bytes, and has %zu", most,
-					len);
-	*out = item ? item->valuestring : absent;
-	return 0;
-}
-
-int object_json_bool(const struct object_json *r, const cJSON *object,
-		     const struct object_path *path, const char *key, bool *out)
-{
-	const cJSON *item = object_json_find(object, key);
-
-	if (item && !cJSON_IsBool(item))
-		return object_json_fail(r, path, key, "must be true or false");
-	*out = cJSON_IsTrue(item);
-	return 0;
-}
-
-int object_json_int32(const struct object_json *r, const cJSON *object,
-		      const struct object_path *path, const char *key, int32_t absent, int32_t *out)
-{
-	const cJSON *item = object_json_find(object, key);
-
-	if (!item) {
-		*out = absent;
-		return 0;
+	if (item && !is_kind(item)) {
+		object_json_fail(of, key, "must be %s", kind);
+		item = NULL;
 	}
-	if (!cJSON_IsNumber(item) || item->valuedouble != trunc(item->valuedouble) ||
-	    item->valuedouble < INT32_MIN || item->valuedouble > INT32_MAX)
-		return object_json_fail(r, path, key, "must be a whole number of 32 bits");
-	*out = (int32_t)item->valuedouble;
-	return 0;
+	return (struct object_json){item, of->fault, of, key, 0};
 }
 
-int object_json_time(const struct object_json *r, const cJSON *object,
-		     const struct object_path *path, const char *key, int64_t *out_ns)
+struct object_json object_json_object(const struct object_json *of, const char *key)
 {
-	const char *text = NULL;
-	struct error error;
+	return member(of, key, cJSON_IsObject, "an object");
+}
 
-	if (object_json_string(r, object, path, key, NULL, &text))
-		return -EINVAL;
-	*out_ns = 0;
-	if (text && timefmt_parse(text, out_ns, &error))
-		return object_json_fail(r, path, key, "%s", error.text);
-	return 0;
+struct object_json object_json_list(const struct object_json *of, const char *key)
+{
+	return member(of, key, cJSON_IsArray, "a list");
+}
+
+struct object_json object_json_begin(const struct object_json *list)
+{
+	return (struct object_json){object_json_first(list->json), list->fault, list, NULL, 0};
+}
+
+void object_json_next(struct object_json *element)
+{
+	element->json = element->json->next;
+	element->index++;
+}
+
+size_t object_json_count(const struct object_json *list)
+{
+	return list->json ? (size_t)cJSON_GetArraySize(list->json) : 0;
+}
+
+const char *object_json_string(const struct object_json *of, const char *key, const char *absent)
+{
+	const char *text = cJSON_GetStringValue(member(of, key, cJSON_IsString, "a string").json);
+	size_t len = text ? strlen(text) : 0, most = object_bound_of_string(NULL, key, len);
+
+	if (most)
+		object_json_fail(of, key, "must not be longer than %zu bytes, and has %zu", most,
+				 len);
+	return text ? text : absent;
+}
+
+bool object_json_bool(const struct object_json *of, const char *key)
+{
+	return cJSON_IsTrue(member(of, key, cJSON_IsBool, "true or false").json);
+}
+
+static cJSON_bool is_int32(const cJSON *item)
+{
+	return cJSON_IsNumber(item) && item->valuedouble == trunc(item->valuedouble) &&
+	       item->valuedouble >= INT32_MIN && item->valuedouble <= INT32_MAX;
+}
+
+int32_t object_json_int32(const struct object_json *of, const char *key, int32_t absent)
+{
+	const cJSON *item = member(of, key, is_int32, "a whole number of 32 bits").json;
+
+	return item ? (int32_t)item->valuedouble : absent;
+}
+
+int64_t object_json_time(const struct object_json *of, const char *key)
+{
+	const char *text = object_json_string(of, key, NULL);
+	struct error error;
+	int64_t ns = 0;
+
+	if (text && timefmt_parse(text, &ns, &error))
+		object_json_fail(of, key, "%s", error.text);
+	return ns;
 }
 
 int object_json_quantity(const cJSON *value, int (*parse)(const char *, int64_t *, struct error *),
@@ -193,35 +193,31 @@ static bool is_cpu(const char *name)
 	       strcmp(name, "limits.cpu") == 0;
 }
 
-int object_json_resources(const struct object_json *r, const cJSON *object,
-			  const struct object_path *path, const char *key, bool *present,
-			  struct resources *out)
+bool object_json_resources(const struct object_json *of, const char *key, struct resources *out)
 {
-	const struct object_path here = {path, key, 0};
-	const cJSON *list = NULL;
+	const struct object_json list = object_json_object(of, key);
 	struct error error;
 
-	if (object_json_object(r, object, path, key, &list))
-		return -EINVAL;
-	if (present)
-		*present = list != NULL;
-	if (list && cJSON_GetArraySize(list) > OBJECT_RESOURCES_MAX)
-		return object_json_fail(r, path, key, "must not name more than %d resources",
-					OBJECT_RESOURCES_MAX);
-	for (const cJSON *item = list ? list->child : NULL; item; item = item->next) {
+	if (object_json_count(&list) > OBJECT_RESOURCES_MAX) {
+		object_json_fail(of, key, "must not name more than %d resources",
+				 OBJECT_RESOURCES_MAX);
+		return true;
+	}
+	for (const cJSON *item = list.json ? list.json->child : NULL; item; item = item->next) {
 		int64_t amount;
 
 		/* Of equal names the first counts, as everywhere. */
-		if (object_json_find(list, item->string) != item)
+		if (object_json_find(list.json, item->string) != item)
 			continue;
 		if (object_json_quantity(item,
 					 is_cpu(item->string) ? quantity_parse_milli
 							      : quantity_parse_units,
 					 &amount, &error))
-			return object_json_fail(r, &here, item->string, "%s", error.text);
-		resources_set_named(out, item->string, amount);
+			object_json_fail(&list, item->string, "%s", error.text);
+		else
+			resources_set_named(out, item->string, amount);
 	}
-	return 0;
+	return list.json;
 }
 
 void object_json_number(double value, char text[32])

@@ -13,19 +13,22 @@
 #include "aggregator/model/resources.h"
 #include "shared/error.h"
 
-/* Where errors go. */
-struct object_json {
-	char *field; /* of OBJECT_FIELD_MAX: the path is written here */
+/* Where the first error of an object goes; later ones are dropped. All borrowed. */
+struct object_fault {
+	char *field; /* of OBJECT_FIELD_MAX: its path is written here */
 	struct error *error;
+	bool found;
 };
 
 /*
- * A place in the object as a chain on the stack, from the member up to the whole; text is only made
- * of it when something is wrong. The whole is NULL.
+ * A value of the object and its path, as a chain up to the whole, which has the key "". Values
+ * live as long as those above them.
  */
-struct object_path {
-	const struct object_path *up;
-	const char *key; /* NULL: an element of an array */
+struct object_json {
+	const cJSON *json; /* borrowed; NULL: absent */
+	struct object_fault *fault; /* borrowed */
+	const struct object_json *up; /* borrowed; NULL: none */
+	const char *key; /* NULL: an element of a list */
 	size_t index;
 };
 
@@ -35,11 +38,9 @@ struct object_path {
  */
 enum { OBJECT_RESOURCES_MAX = 256 };
 
-/*
- * -EINVAL; the path is that of the member `key` below `path`, or `path` itself where key is NULL.
- */
-int object_json_fail(const struct object_json *r, const struct object_path *path, const char *key,
-		     const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* The error is about the member `key`, or about the value itself where key is NULL. */
+void object_json_fail(const struct object_json *of, const char *key, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* NULL: absent. object may be NULL, and need not be an object; the same for the next three. */
 const cJSON *object_json_find(const cJSON *object, const char *key);
@@ -50,37 +51,28 @@ bool object_json_is(const cJSON *object, const char *key, const char *text);
 /* The first element; NULL: none, or no list. */
 const cJSON *object_json_first(const cJSON *list);
 
-/*
- * Each: 0 with *out set, or -EINVAL when the member is there and of another kind. *out is NULL or
- * `absent` where it is not there.
- */
-int object_json_object(const struct object_json *r, const cJSON *object,
-		       const struct object_path *path, const char *key, const cJSON **out);
-int object_json_array(const struct object_json *r, const cJSON *object,
-		      const struct object_path *path, const char *key, const cJSON **out);
-int object_json_string(const struct object_json *r, const cJSON *object,
-		       const struct object_path *path, const char *key, const char *absent,
-		       const char **out);
-int object_json_bool(const struct object_json *r, const cJSON *object,
-		     const struct object_path *path, const char *key,
-		     bool *out); /* absent: false */
-int object_json_int32(const struct object_json *r, const cJSON *object,
-		      const struct object_path *path, const char *key, int32_t absent,
-		      int32_t *out);
+/* Members of an object that is absent are absent; a member of another kind is an error, and absent. */
+struct object_json object_json_object(const struct object_json *of, const char *key);
+struct object_json object_json_list(const struct object_json *of, const char *key);
+const char *object_json_string(const struct object_json *of, const char *key, const char *absent);
+bool object_json_bool(const struct object_json *of, const char *key); /* absent: false */
+int32_t object_json_int32(const struct object_json *of, const char *key, int32_t absent);
 /* RFC 3339 as Unix time; 0 when absent. */
-int object_json_time(const struct object_json *r, const cJSON *object,
-		     const struct object_path *path, const char *key, int64_t *out_ns);
+int64_t object_json_time(const struct object_json *of, const char *key);
+/*
+ * Adds a list of amounts, none of them negative, to *out, which is the caller's to free also after
+ * an error. Whether the member is there.
+ */
+bool object_json_resources(const struct object_json *of, const char *key, struct resources *out);
+
+/* The first element of a list; its json is NULL behind the last one. */
+struct object_json object_json_begin(const struct object_json *list);
+void object_json_next(struct object_json *element);
+size_t object_json_count(const struct object_json *list);
+
 /* A quantity as JSON writes it, a string or a number; not negative. 0 or -EINVAL. */
 int object_json_quantity(const cJSON *value, int (*parse)(const char *, int64_t *, struct error *),
 			 int64_t *out, struct error *error);
-/*
- * A list of amounts, none of them negative, into *out, which has none yet and is the caller's to
- * free also after a failure. *present may be NULL.
- */
-int object_json_resources(const struct object_json *r, const cJSON *object,
-			  const struct object_path *path, const char *key, bool *present,
-			  struct resources *out);
-
 /*
  * The number as its author wrote it: an integer without a fraction or exponent, else the shortest
  * that reads back alike.

@@ -395,8 +395,8 @@ static const struct object_text_row *table_of(enum object_kind kind, const cJSON
 	return tables[kind];
 }
 
-int object_keep_write(const struct object_json *r, enum object_kind kind, const char *api_version,
-		      const cJSON *json, struct buf *out)
+void object_keep_write(const struct object_json *whole, enum object_kind kind,
+		       const char *api_version, struct buf *out)
 {
 	struct object_text t;
 
@@ -404,9 +404,9 @@ int object_keep_write(const struct object_json *r, enum object_kind kind, const 
 	jsonw_object_open(&t.json);
 	jsonw_key_string(&t.json, "apiVersion", api_version);
 	jsonw_key_string(&t.json, "kind", object_kind_name(kind));
-	object_text_members(&t, json, table_of(kind, json));
+	object_text_members(&t, whole->json, table_of(kind, whole->json));
 	jsonw_object_close(&t.json);
-	return object_text_end(&t, r, NULL, json);
+	object_text_end(&t, whole);
 }
 
 /* [{"key":"metadata.name","operator":"In","values":[NODE]}] */
@@ -450,11 +450,10 @@ static void skip_binding(struct object_text *t, const cJSON *spec, const char *n
 	t->skips = count;
 }
 
-int object_keep_template(const struct object_json *r, const cJSON *pod, const char *bound_to,
-			 struct buf *out, size_t *spec_at)
+void object_keep_template(const struct object_json *pod, const char *bound_to, struct buf *out,
+			  size_t *spec_at)
 {
-	const cJSON *metadata = object_json_find(pod, "metadata");
-	const cJSON *spec = object_json_find(pod, "spec");
+	const cJSON *spec = object_json_find(pod->json, "spec");
 	struct object_text t;
 
 	object_text_init(&t, out, OBJECT_BOUND_POD_TEXT);
@@ -462,19 +461,19 @@ int object_keep_template(const struct object_json *r, const cJSON *pod, const ch
 		skip_binding(&t, spec, bound_to);
 	jsonw_object_open(&t.json);
 	jsonw_key(&t.json, "metadata");
-	object_text_object(&t, metadata, POD_METADATA);
+	object_text_object(&t, object_json_find(pod->json, "metadata"), POD_METADATA);
 	jsonw_key(&t.json, "spec");
 	*spec_at = out->len;
 	object_text_object(&t, spec, POD_SPEC);
 	jsonw_object_close(&t.json);
-	return object_text_end(&t, r, NULL, pod);
+	object_text_end(&t, pod);
 }
 
-int object_keep_resize(const struct object_json *r, const cJSON *status, struct buf *out)
+void object_keep_resize(const struct object_json *status, struct buf *out)
 {
 	struct object_text t;
 
 	object_text_init(&t, out, OBJECT_BOUND_POD_TEXT);
-	object_text_object(&t, status, RESIZE);
-	return object_text_end(&t, r, &OBJECT_STATUS, status);
+	object_text_object(&t, status->json, RESIZE);
+	object_text_end(&t, status);
 }

@@ -121,7 +121,7 @@ static uint64_t hash_text(const char *text, size_t len)
 static struct pod_gang read_gang(const struct object_source *s, const cJSON *spec)
 {
 	const cJSON *ref = object_json_find(spec, "workloadRef");
-	const cJSON *labels = object_json_find(s->metadata, "labels");
+	const cJSON *labels = object_json_find(s->metadata.json, "labels");
 	const char *name =
 		object_json_text(object_json_find(spec, "schedulingGroup"), "podGroupName");
 
@@ -137,21 +137,17 @@ static struct pod_gang read_gang(const struct object_source *s, const cJSON *spe
 	return (struct pod_gang){OBJECT_COSCHEDULING_GROUP, name, "", ""};
 }
 
-/* NULL where something is beyond its bound. */
 static struct pod_template *new_template(const struct object_source *s, const char *bound_to,
 					 const struct owner_ref *owner, const char *owner_api,
 					 const char *priority_class)
 {
-	const struct pod_gang gang = read_gang(s, object_json_find(s->whole, "spec"));
+	const struct pod_gang gang = read_gang(s, object_json_find(s->whole.json, "spec"));
 	struct buf text = BUF_INIT;
 	struct pod_template *t;
 	size_t spec_at;
 	char *room;
 
-	if (object_keep_template(&s->json, s->whole, bound_to, &text, &spec_at)) {
-		buf_fini(&text);
-		return NULL;
-	}
+	object_keep_template(&s->whole, bound_to, &text, &spec_at);
 	t = mem_alloc(sizeof(*t) + text.len + strlen(owner->kind) + strlen(owner->name) +
 		      strlen(owner->uid) + strlen(owner_api) + strlen(priority_class) +
 		      strlen(gang.name) + strlen(gang.part) + strlen(gang.replica) + 9);
@@ -214,41 +210,35 @@ static void read_ending(const cJSON *spec, struct pod_template *t)
 	read_local_volumes(spec, t);
 }
 
-static int fill_template(const struct object_source *s, const cJSON *spec, struct pod_template *t)
+static void fill_template(const struct object_source *s, const struct object_json *spec,
+			  struct pod_template *t)
 {
-	if (object_json_int32(&s->json, spec, &OBJECT_SPEC, "priority", 0, &t->priority) ||
-	    object_read_labels(s, &t->labels) ||
-	    object_read_annotations(s, object_keep_pod_annotation, &t->annotations) ||
-	    pod_spec_read(s->whole, &t->spec, s->json.field, s->json.error))
-		return -EINVAL;
-	read_ending(spec, t);
-	t->spec.name = NULL; /* it is the pod's, and belongs to the tree */
-	if (pod_sums_read(spec, NULL, POD_SUMS_SCHEDULER, &t->sums, s->json.field, s->json.error))
-		return -EINVAL;
+	struct object_fault *fault = spec->fault;
+
+	t->priority = object_json_int32(spec, "priority", 0);
+	object_read_labels(s, "labels", NULL, &t->labels);
+	object_read_labels(s, "annotations", object_keep_pod_annotation, &t->annotations);
+	read_ending(spec->json, t);
 	t->mirror = labels_find(&t->annotations, "kubernetes.io/config.mirror") != NULL;
-	return 0;
+	if (fault->found)
+		return;
+	fault->found = pod_spec_read(s->whole.json, &t->spec, fault->field, fault->error) ||
+		       pod_sums_read(spec->json, NULL, POD_SUMS_SCHEDULER, &t->sums, fault->field,
+				     fault->error);
+	t->spec.name = NULL; /* it is the pod's, and belongs to the tree */
 }
 
-static int read_template(const struct object_source *s, const cJSON *spec, const char *node,
-			 struct pod_template **out)
+static struct pod_template *read_template(const struct object_source *s,
+					  const struct object_json *spec, const char *node)
 {
-	const char *priority_class, *owner_api;
-	struct pod_template *t;
-	struct owner_ref owner;
-	bool bound;
+	const char *owner_api;
+	const struct owner_ref owner = object_read_owner(s, &owner_api);
+	bool bound = strcmp(owner.kind, "DaemonSet") == 0;
+	struct pod_template *t = new_template(s, bound ? node : NULL, &owner, owner_api,
+					      object_json_string(spec, "priorityClassName", ""));
 
-	if (object_read_owner(s, &owner, &owner_api) ||
-	    object_json_string(&s->json, spec, &OBJECT_SPEC, "priorityClassName", "",
-			       &priority_class))
-		return -EINVAL;
-	bound = strcmp(owner.kind, "DaemonSet") == 0;
-	t = new_template(s, bound ? node : NULL, &owner, owner_api, priority_class);
-	if (!t || fill_template(s, spec, t)) {
-		pod_template_drop(t);
-		return -EINVAL;
-	}
-	*out = t;
-	return 0;
+	fill_template(s, spec, t);
+	return t;
 }
 
 /* --- what is the pod's own */
@@ -311,88 +301,65 @@ enum pod_resize object_pod_resize(const cJSON *status)
 }
 
 /* Since when the condition has the state; 0 when it has another one. */
-static int read_since(const struct object_source *s, const cJSON *status, const char *type,
-		      const char *state, int64_t created_ns, int64_t *out_ns)
+static int64_t read_since(const struct object_json *status, const char *type, const char *state,
+			  int64_t created_ns)
 {
-	const struct object_path list = {&OBJECT_STATUS, "conditions", 0};
-	struct object_path path = {&list, NULL, 0};
-	const cJSON *found = find_condition(status, type);
+	const struct object_json list = object_json_list(status, "conditions");
+	struct object_json item = object_json_begin(&list);
+	int64_t since_ns;
 
-	*out_ns = 0;
-	if (!object_json_is(found, "status", state))
+	while (item.json && !object_json_is(item.json, "type", type))
+		object_json_next(&item);
+	if (!object_json_is(item.json, "status", state))
 		return 0;
-	for (const cJSON *item = found->prev; item->next; item = item->prev)
-		path.index++;
-	if (object_json_time(&s->json, found, &path, "lastTransitionTime", out_ns))
-		return -EINVAL;
-	if (*out_ns == 0)
-		*out_ns = created_ns ? created_ns : 1;
-	return 0;
+	since_ns = object_json_time(&item, "lastTransitionTime");
+	if (since_ns)
+		return since_ns;
+	return created_ns ? created_ns : 1;
 }
 
-static int read_conditions(const struct object_source *s, const cJSON *status, struct kube_pod *p)
+static void add_restarts(const struct object_json *status, const char *key, uint32_t *restarts)
 {
-	const cJSON *list;
+	const struct object_json list = object_json_list(status, key);
 
-	if (object_json_array(&s->json, status, &OBJECT_STATUS, "conditions", &list) ||
-	    read_since(s, status, "PodScheduled", "True", p->created_ns, &p->scheduled_ns) ||
-	    read_since(s, status, "PodScheduled", "False", p->created_ns, &p->unschedulable_ns))
-		return -EINVAL;
-	p->ready = object_json_is(find_condition(status, "Ready"), "status", "True");
-	p->resize = (uint8_t)object_pod_resize(status);
-	return read_since(s, status, "DisruptionTarget", "True", p->created_ns, &p->disruption_ns);
-}
+	for (struct object_json item = object_json_begin(&list); item.json;
+	     object_json_next(&item)) {
+		int32_t count = object_json_int32(&item, "restartCount", 0);
 
-static int add_restarts(const struct object_source *s, const cJSON *status, const char *key,
-			uint32_t *restarts)
-{
-	const struct object_path list_path = {&OBJECT_STATUS, key, 0};
-	struct object_path path = {&list_path, NULL, 0};
-	const cJSON *list;
-	int32_t count;
-
-	if (object_json_array(&s->json, status, &OBJECT_STATUS, key, &list))
-		return -EINVAL;
-	for (const cJSON *item = object_json_first(list); item; item = item->next, path.index++) {
-		if (object_json_int32(&s->json, item, &path, "restartCount", 0, &count))
-			return -EINVAL;
 		if (count > 0)
 			*restarts += (uint32_t)count;
 		/* A sum is written as a number of 32 bits, too. */
 		if (*restarts > INT32_MAX)
 			*restarts = INT32_MAX;
 	}
-	return 0;
 }
 
-static int fill_pod(const struct object_source *s, const cJSON *status, struct kube_pod *p)
+static void fill_pod(const struct object_source *s, const struct object_json *status,
+		     struct kube_pod *p)
 {
-	const struct object_path *path = &OBJECT_METADATA;
-	const char *phase;
-
-	if (object_json_time(&s->json, s->metadata, path, "creationTimestamp", &p->created_ns) ||
-	    object_json_time(&s->json, s->metadata, path, "deletionTimestamp", &p->deletion_ns) ||
-	    object_json_time(&s->json, status, &OBJECT_STATUS, "startTime", &p->started_ns) ||
-	    object_json_string(&s->json, status, &OBJECT_STATUS, "phase", "Pending", &phase) ||
-	    add_restarts(s, status, "containerStatuses", &p->restarts) ||
-	    add_restarts(s, status, "initContainerStatuses", &p->restarts))
-		return -EINVAL;
-	p->phase = phase_of(phase);
-	return read_conditions(s, status, p);
+	p->created_ns = object_json_time(&s->metadata, "creationTimestamp");
+	p->deletion_ns = object_json_time(&s->metadata, "deletionTimestamp");
+	p->started_ns = object_json_time(status, "startTime");
+	p->phase = phase_of(object_json_string(status, "phase", "Pending"));
+	add_restarts(status, "containerStatuses", &p->restarts);
+	add_restarts(status, "initContainerStatuses", &p->restarts);
+	p->scheduled_ns = read_since(status, "PodScheduled", "True", p->created_ns);
+	p->unschedulable_ns = read_since(status, "PodScheduled", "False", p->created_ns);
+	p->ready = object_json_is(find_condition(status->json, "Ready"), "status", "True");
+	p->resize = (uint8_t)object_pod_resize(status->json);
+	p->disruption_ns = read_since(status, "DisruptionTarget", "True", p->created_ns);
 }
 
 /* "containerd://0123..". Init containers that have ended use nothing: they are left out. */
-static int keep_containers(const struct object_source *s, const cJSON *status, const char *key,
-			   struct buf *out)
+static void keep_containers(const struct object_json *status, const char *key, struct buf *out)
 {
-	const cJSON *list = object_json_find(status, key);
+	const cJSON *list = object_json_find(status->json, key);
 	size_t count = cJSON_IsArray(list) ? (size_t)cJSON_GetArraySize(list) : 0;
 	size_t most = object_bound_of_list(key, count);
 
 	if (most)
-		return object_json_fail(&s->json, &OBJECT_STATUS, key,
-					"must not have more than %zu elements, and has %zu", most,
-					count);
+		object_json_fail(status, key, "must not have more than %zu elements, and has %zu",
+				 most, count);
 	for (const cJSON *item = object_json_first(list); item; item = item->next) {
 		const char *name = object_json_text(item, "name"),
 			   *id = object_json_text(item, "containerID");
@@ -406,12 +373,10 @@ static int keep_containers(const struct object_source *s, const cJSON *status, c
 			continue;
 		buf_printf(out, "%.*s %s\n", CONTAINER_ID_KEPT, id, name);
 	}
-	return 0;
 }
 
 /* A pod before it has its block. */
 struct draft {
-	const cJSON *spec, *status;
 	const char *node, *nominated, *qos;
 	struct pod_template *template;
 	struct pod_sums *resized; /* NULL: as the template */
@@ -419,44 +384,36 @@ struct draft {
 	struct buf containers;
 };
 
-static int read_resized(const struct object_source *s, struct draft *d)
+/* Of a pod with a template and a status. */
+static void read_resized(const cJSON *spec, const struct object_json *status, struct draft *d)
 {
+	struct object_fault *fault = status->fault;
 	struct pod_sums sums;
-	bool same;
 
-	if (!d->status)
-		return 0;
-	if (pod_sums_read(d->spec, d->status, POD_SUMS_SCHEDULER, &sums, s->json.field,
-			  s->json.error))
-		return -EINVAL;
-	same = pod_sums_equal(&sums, &d->template->sums);
-	if (same || object_keep_resize(&s->json, d->status, &d->resized_text)) {
+	if (pod_sums_read(spec, status->json, POD_SUMS_SCHEDULER, &sums, fault->field,
+			  fault->error)) {
+		fault->found = true;
+	} else if (pod_sums_equal(&sums, &d->template->sums)) {
 		pod_sums_fini(&sums);
-		return same ? 0 : -EINVAL;
+	} else {
+		object_keep_resize(status, &d->resized_text);
+		d->resized = mem_alloc(sizeof(*d->resized));
+		*d->resized = sums;
 	}
-	d->resized = mem_alloc(sizeof(*d->resized));
-	*d->resized = sums;
-	return 0;
 }
 
-static int read_draft(const struct object_source *s, struct draft *d)
+static void read_draft(const struct object_source *s, const struct object_json *spec,
+		       const struct object_json *status, struct draft *d)
 {
-	if (object_json_object(&s->json, s->whole, NULL, "spec", &d->spec) ||
-	    object_json_object(&s->json, s->whole, NULL, "status", &d->status))
-		return -EINVAL;
-	if (!d->spec)
-		return object_json_fail(&s->json, NULL, "spec", "is required");
-	if (object_json_string(&s->json, d->spec, &OBJECT_SPEC, "nodeName", "", &d->node) ||
-	    object_json_string(&s->json, d->status, &OBJECT_STATUS, "nominatedNodeName", "",
-			       &d->nominated) ||
-	    object_json_string(&s->json, d->status, &OBJECT_STATUS, "qosClass", "", &d->qos) ||
-	    read_template(s, d->spec, d->node, &d->template))
-		return -EINVAL;
+	d->node = object_json_string(spec, "nodeName", "");
+	d->nominated = object_json_string(status, "nominatedNodeName", "");
+	d->qos = object_json_string(status, "qosClass", "");
+	d->template = read_template(s, spec, d->node);
 	buf_add_str(&d->containers, "");
-	if (keep_containers(s, d->status, "containerStatuses", &d->containers) ||
-	    keep_containers(s, d->status, "initContainerStatuses", &d->containers))
-		return -EINVAL;
-	return read_resized(s, d);
+	keep_containers(status, "containerStatuses", &d->containers);
+	keep_containers(status, "initContainerStatuses", &d->containers);
+	if (status->json && !status->fault->found)
+		read_resized(spec->json, status, d);
 }
 
 /* Moves what the draft holds into the record. */
@@ -482,24 +439,26 @@ static struct kube_pod *new_pod(const struct object_source *s, struct draft *d)
 	return p;
 }
 
-int object_pod_read(const struct object_source *s, struct object **out)
+struct object *object_pod_read(const struct object_source *s)
 {
+	const struct object_json spec = object_json_object(&s->whole, "spec"),
+				 status = object_json_object(&s->whole, "status");
 	struct draft d = {0};
-	struct kube_pod *p;
-	int err = read_draft(s, &d);
+	struct kube_pod *p = NULL;
 
-	if (!err) {
+	if (!spec.json) {
+		object_json_fail(&s->whole, "spec", "is required");
+		return NULL;
+	}
+	read_draft(s, &spec, &status, &d);
+	if (!status.fault->found) {
 		p = new_pod(s, &d);
-		err = fill_pod(s, d.status, p);
-		if (err)
-			object_drop(&p->object);
-		else
-			*out = &p->object;
+		fill_pod(s, &status, p);
 	}
 	pod_template_drop(d.template);
 	buf_fini(&d.resized_text);
 	buf_fini(&d.containers);
-	return err;
+	return p ? &p->object : NULL;
 }
 
 void object_pod_fini(struct kube_pod *p)

@@ -2,8 +2,8 @@
 /*
  * From the JSON of an object to its record, for every kind but pods (object_pod.c). The head is
  * read and checked once; then the reader of the kind makes its record, with all text in one block,
- * and fills in what is not text. A reader that fails drops the half-built record: what is zero
- * needs no freeing. The tree is not kept.
+ * and fills in what is not text. An error does not end the reading: the record is dropped at its
+ * end. The tree is not kept.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,10 +12,6 @@
 #include "aggregator/model/object_keep.h"
 #include "aggregator/model/object_record.h"
 #include "shared/mem.h"
-
-const struct object_path OBJECT_METADATA = {NULL, "metadata", 0};
-const struct object_path OBJECT_SPEC = {NULL, "spec", 0};
-const struct object_path OBJECT_STATUS = {NULL, "status", 0};
 
 void *object_new(const struct object_source *s, size_t size, size_t extra, char **room)
 {
@@ -37,80 +33,30 @@ void *object_new(const struct object_source *s, size_t size, size_t extra, char 
 
 /* --- parts that several kinds have */
 
-int object_read_labels(const struct object_source *s, struct labels *out)
+void object_read_labels(const struct object_source *s, const char *member,
+			bool (*kept)(const char *key), struct labels *out)
 {
 	struct error why;
 
-	if (labels_read(object_json_find(s->metadata, "labels"), out, &why))
-		return object_json_fail(&s->json, &OBJECT_METADATA, "labels", "%s", why.text);
-	return 0;
+	if (labels_read_some(object_json_find(s->metadata.json, member), kept, out, &why))
+		object_json_fail(&s->metadata, member, "%s", why.text);
 }
 
-int object_read_annotations(const struct object_source *s, bool (*kept)(const char *key),
-			    struct labels *out)
+struct owner_ref object_read_owner(const struct object_source *s, const char **api_version)
 {
-	struct error why;
+	const struct object_json list = object_json_list(&s->metadata, "ownerReferences");
+	struct object_json item = object_json_begin(&list);
 
-	if (labels_read_some(object_json_find(s->metadata, "annotations"), kept, out, &why))
-		return object_json_fail(&s->json, &OBJECT_METADATA, "annotations", "%s", why.text);
-	return 0;
-}
-
-static int read_owner_at(const struct object_source *s, const cJSON *json,
-			 const struct object_path *path, struct owner_ref *out,
-			 const char **api_version)
-{
-	if (api_version && object_json_string(&s->json, json, path, "apiVersion", "", api_version))
-		return -EINVAL;
-	if (object_json_string(&s->json, json, path, "kind", "", &out->kind) ||
-	    object_json_string(&s->json, json, path, "name", "", &out->name))
-		return -EINVAL;
-	return object_json_string(&s->json, json, path, "uid", "", &out->uid);
-}
-
-int object_read_owner(const struct object_source *s, struct owner_ref *out,
-		      const char **api_version)
-{
-	const struct object_path list = {&OBJECT_METADATA, "ownerReferences", 0};
-	struct object_path path = {&list, NULL, 0};
-	const cJSON *owners;
-
-	*out = (struct owner_ref){"", "", ""};
+	while (item.json && !cJSON_IsTrue(object_json_find(item.json, "controller")))
+		object_json_next(&item);
 	if (api_version)
-		*api_version = "";
-	if (object_json_array(&s->json, s->metadata, &OBJECT_METADATA, list.key, &owners))
-		return -EINVAL;
-	for (const cJSON *item = owners ? owners->child : NULL; item;
-	     item = item->next, path.index++)
-		if (cJSON_IsTrue(object_json_find(item, "controller")))
-			return read_owner_at(s, item, &path, out, api_version);
-	return 0;
-}
-
-static int read_part(const struct object_source *s, const char *key, const cJSON **out)
-{
-	return object_json_object(&s->json, s->whole, NULL, key, out);
-}
-
-static int read_times(const struct object_source *s, int64_t *created_ns, int64_t *deletion_ns)
-{
-	if (object_json_time(&s->json, s->metadata, &OBJECT_METADATA, "creationTimestamp",
-			     created_ns))
-		return -EINVAL;
-	return object_json_time(&s->json, s->metadata, &OBJECT_METADATA, "deletionTimestamp",
-				deletion_ns);
+		*api_version = object_json_string(&item, "apiVersion", "");
+	return (struct owner_ref){object_json_string(&item, "kind", ""),
+				  object_json_string(&item, "name", ""),
+				  object_json_string(&item, "uid", "")};
 }
 
 /* --- kinds */
-
-static int finish(struct object *o, int err, struct object **out)
-{
-	if (err)
-		object_drop(o);
-	else
-		*out = o;
-	return err;
-}
 
 /* Whether the condition is True. */
 static bool has_condition(const cJSON *status, const char *wanted)
@@ -153,79 +99,72 @@ static uint8_t read_lifecycle(const cJSON *status)
 	return found;
 }
 
-static int fill_node(const struct object_source *s, struct object *o)
+static void fill_node(const struct object_source *s, struct object *o)
 {
 	struct kube_node *n = (struct kube_node *)o;
-	const cJSON *spec, *status;
+	const struct object_json spec = object_json_object(&s->whole, "spec"),
+				 status = object_json_object(&s->whole, "status");
 
-	if (read_part(s, "spec", &spec) || read_part(s, "status", &status) ||
-	    object_read_labels(s, &n->labels) ||
-	    object_read_annotations(s, object_keep_annotation, &n->annotations) ||
-	    read_times(s, &n->created_ns, &n->deletion_ns) ||
-	    object_json_bool(&s->json, spec, &OBJECT_SPEC, "unschedulable", &n->unschedulable) ||
-	    object_json_resources(&s->json, status, &OBJECT_STATUS, "capacity", NULL, &n->capacity))
-		return -EINVAL;
-	n->ready = has_condition(status, "Ready");
-	n->lifecycle = read_lifecycle(status);
-	n->features = declared_features_of_node(object_json_find(status, "declaredFeatures"));
-	taints_read(object_json_find(spec, "taints"), &n->taints);
-	return object_json_resources(&s->json, status, &OBJECT_STATUS, "allocatable", NULL,
-				     &n->allocatable);
+	object_read_labels(s, "labels", NULL, &n->labels);
+	object_read_labels(s, "annotations", object_keep_annotation, &n->annotations);
+	n->created_ns = object_json_time(&s->metadata, "creationTimestamp");
+	n->deletion_ns = object_json_time(&s->metadata, "deletionTimestamp");
+	n->unschedulable = object_json_bool(&spec, "unschedulable");
+	object_json_resources(&status, "capacity", &n->capacity);
+	n->ready = has_condition(status.json, "Ready");
+	n->lifecycle = read_lifecycle(status.json);
+	n->features = declared_features_of_node(object_json_find(status.json, "declaredFeatures"));
+	taints_read(object_json_find(spec.json, "taints"), &n->taints);
+	object_json_resources(&status, "allocatable", &n->allocatable);
 }
 
 /*
  * How many pods the workload wants and has, each kind in its own words. Defaults are those of the
  * API server.
  */
-static int read_counts(const struct object_source *s, struct kube_workload *w)
+static void read_counts(const struct object_source *s, struct kube_workload *w)
 {
-	bool daemons = s->kind == OBJECT_DAEMON_SET, job = s->kind == OBJECT_JOB;
-	const char *wanted = daemons ? "desiredNumberScheduled" : job ? "parallelism" : "replicas";
-	const char *present = daemons ? "currentNumberScheduled" : job ? "active" : "replicas";
-	const struct object_path *path = &OBJECT_STATUS;
-	const cJSON *spec, *status;
+	const struct object_json spec = object_json_object(&s->whole, "spec"),
+				 status = object_json_object(&s->whole, "status");
 
-	if (read_part(s, "spec", &spec) || read_part(s, "status", &status) ||
-	    object_json_int32(&s->json, daemons ? status : spec, daemons ? path : &OBJECT_SPEC,
-			      wanted, daemons ? -1 : 1, &w->replicas) ||
-	    object_json_int32(&s->json, status, path, present, 0, &w->present) ||
-	    object_json_int32(&s->json, status, path, "currentReplicas", 0, &w->current_revision) ||
-	    object_json_int32(&s->json, status, path, "succeeded", 0, &w->succeeded))
-		return -EINVAL;
-	return object_json_int32(&s->json, spec, &OBJECT_SPEC, "completions", -1, &w->completions);
+	if (s->kind == OBJECT_DAEMON_SET) {
+		w->replicas = object_json_int32(&status, "desiredNumberScheduled", -1);
+		w->present = object_json_int32(&status, "currentNumberScheduled", 0);
+	} else if (s->kind == OBJECT_JOB) {
+		w->replicas = object_json_int32(&spec, "parallelism", 1);
+		w->present = object_json_int32(&status, "active", 0);
+	} else {
+		w->replicas = object_json_int32(&spec, "replicas", 1);
+		w->present = object_json_int32(&status, "replicas", 0);
+	}
+	w->current_revision = object_json_int32(&status, "currentReplicas", 0);
+	w->succeeded = object_json_int32(&status, "succeeded", 0);
+	w->completions = object_json_int32(&spec, "completions", -1);
 }
 
-static int read_workload(const struct object_source *s, struct object **out)
+static struct object *read_workload(const struct object_source *s)
 {
+	const struct owner_ref owner = object_read_owner(s, NULL);
 	struct kube_workload *w;
-	struct owner_ref owner;
 	char *room;
 
-	if (object_read_owner(s, &owner, NULL))
-		return -EINVAL;
 	w = object_new(s, sizeof(*w),
 		       strlen(owner.kind) + strlen(owner.name) + strlen(owner.uid) + 3, &room);
 	w->owner.kind = mem_put_text(&room, owner.kind);
 	w->owner.name = mem_put_text(&room, owner.name);
 	w->owner.uid = mem_put_text(&room, owner.uid);
-	return finish(&w->object,
-		      read_counts(s, w)
-			      ? -EINVAL
-			      : object_read_annotations(s, object_keep_annotation, &w->annotations),
-		      out);
+	read_counts(s, w);
+	object_read_labels(s, "annotations", object_keep_annotation, &w->annotations);
+	return &w->object;
 }
 
-static int fill_priority_class(const struct object_source *s, struct object *o)
+static void fill_priority_class(const struct object_source *s, struct object *o)
 {
 	struct kube_priority_class *c = (struct kube_priority_class *)o;
-	const char *policy;
 
-	if (object_json_int32(&s->json, s->whole, NULL, "value", 0, &c->value) ||
-	    object_json_bool(&s->json, s->whole, NULL, "globalDefault", &c->global_default) ||
-	    object_json_string(&s->json, s->whole, NULL, "preemptionPolicy", "", &policy))
-		return -EINVAL;
-	c->preempts = strcmp(policy, "Never") != 0;
-	return 0;
+	c->value = object_json_int32(&s->whole, "value", 0);
+	c->global_default = object_json_bool(&s->whole, "globalDefault");
+	c->preempts = strcmp(object_json_string(&s->whole, "preemptionPolicy", ""), "Never") != 0;
 }
 
 /* "requests.x" is "x" by another name. Claims of volumes are not what pods request. */
@@ -251,79 +190,31 @@ static void fold_names(const struct resources *hard, struct resources *max)
 	}
 }
 
-static int fill_hard(const struct object_source *s, const cJSON *spec, struct kube_quota *q)
-{
-	struct resources hard = RESOURCES_NONE;
-	int err = object_json_resources(&s->json, spec, &OBJECT_SPEC, "hard", &q->has_max, &hard);
-
-	if (!err)
-		fold_names(&hard, &q->max);
-	resources_fini(&hard);
-	return err;
-}
-
-static int fill_quota(const struct object_source *s, struct object *o)
+static void fill_quota(const struct object_source *s, struct object *o)
 {
 	struct kube_quota *q = (struct kube_quota *)o;
-	const cJSON *spec;
-	int64_t deletion_ns;
+	const struct object_json spec = object_json_object(&s->whole, "spec");
+	struct resources hard = RESOURCES_NONE;
 
-	if (read_part(s, "spec", &spec) || read_times(s, &q->created_ns, &deletion_ns) ||
-	    object_read_annotations(s, object_keep_annotation, &q->annotations))
-		return -EINVAL;
-	if (s->kind == OBJECT_RESOURCE_QUOTA)
-		return fill_hard(s, spec, q);
-	if (object_json_resources(&s->json, spec, &OBJECT_SPEC, "min", &q->has_min, &q->min))
-		return -EINVAL;
-	return object_json_resources(&s->json, spec, &OBJECT_SPEC, "max", &q->has_max, &q->max);
+	q->created_ns = object_json_time(&s->metadata, "creationTimestamp");
+	object_read_labels(s, "annotations", object_keep_annotation, &q->annotations);
+	if (s->kind == OBJECT_RESOURCE_QUOTA) {
+		q->has_max = object_json_resources(&spec, "hard", &hard);
+		fold_names(&hard, &q->max);
+		resources_fini(&hard);
+	} else {
+		q->has_min = object_json_resources(&spec, "min", &q->min);
+		q->has_max = object_json_resources(&spec, "max", &q->max);
+	}
 }
 
 /* A policy without "gang" has no minimum. */
-static int read_min(const struct object_source *s, const cJSON *policy,
-		    const struct object_path *path, int32_t *out)
+static int32_t read_min(const struct object_json *of, const char *key)
 {
-	const struct object_path gang_path = {path, "gang", 0};
-	const cJSON *gang;
+	const struct object_json policy = object_json_object(of, key),
+				 gang = object_json_object(&policy, "gang");
 
-	if (object_json_object(&s->json, policy, path, gang_path.key, &gang))
-		return -EINVAL;
-	return object_json_int32(&s->json, gang, &gang_path, "minCount", 0, out);
-}
-
-static int fill_group(const struct object_source *s, const cJSON *spec, struct kube_gang *g)
-{
-	const struct object_path path = {&OBJECT_SPEC, "schedulingPolicy", 0};
-	const cJSON *policy;
-
-	g->of[0].part = "";
-	if (s->kind == OBJECT_COSCHEDULING_GROUP)
-		return object_json_int32(&s->json, spec, &OBJECT_SPEC, "minMember", 0,
-					 &g->of[0].pods);
-	if (object_json_object(&s->json, spec, &OBJECT_SPEC, path.key, &policy))
-		return -EINVAL;
-	return read_min(s, policy, &path, &g->of[0].pods);
-}
-
-static int fill_workload(const struct object_source *s, const cJSON *groups, struct kube_gang *g,
-			 char *room)
-{
-	const struct object_path list = {&OBJECT_SPEC, "podGroups", 0};
-	struct object_path item_path = {&list, NULL, 0};
-	const struct object_path path = {&item_path, "policy", 0};
-	const cJSON *item, *policy;
-	const char *name;
-
-	cJSON_ArrayForEach (item, groups) {
-		struct gang_min *of = &g->of[item_path.index];
-
-		if (object_json_string(&s->json, item, &item_path, "name", "", &name) ||
-		    object_json_object(&s->json, item, &item_path, path.key, &policy) ||
-		    read_min(s, policy, &path, &of->pods))
-			return -EINVAL;
-		of->part = mem_put_text(&room, name);
-		item_path.index++;
-	}
-	return 0;
+	return object_json_int32(&gang, "minCount", 0);
 }
 
 /* Of the names of all elements, each with its end. */
@@ -336,116 +227,89 @@ static size_t names_size(const cJSON *list)
 	return size;
 }
 
-static int read_gang(const struct object_source *s, struct object **out)
+static struct object *read_gang(const struct object_source *s)
 {
-	const cJSON *spec, *groups = NULL;
-	size_t count = 1;
+	const struct object_json spec = object_json_object(&s->whole, "spec"),
+				 groups = object_json_list(&spec, "podGroups");
+	bool several = s->kind == OBJECT_WORKLOAD;
+	size_t count = several ? object_json_count(&groups) : 1;
 	struct kube_gang *g;
 	char *room;
 
-	if (read_part(s, "spec", &spec) ||
-	    object_json_array(&s->json, spec, &OBJECT_SPEC, "podGroups", &groups))
-		return -EINVAL;
-	if (s->kind == OBJECT_WORKLOAD)
-		count = groups ? (size_t)cJSON_GetArraySize(groups) : 0;
-	g = object_new(s, sizeof(*g) + count * sizeof(g->of[0]), names_size(groups), &room);
+	g = object_new(s, sizeof(*g) + count * sizeof(g->of[0]), names_size(groups.json), &room);
 	g->count = count;
-	return finish(&g->object,
-		      s->kind == OBJECT_WORKLOAD ? fill_workload(s, groups, g, room)
-						 : fill_group(s, spec, g),
-		      out);
+	if (!several)
+		g->of[0] = (struct gang_min){"", s->kind == OBJECT_COSCHEDULING_GROUP
+							 ? object_json_int32(&spec, "minMember", 0)
+							 : read_min(&spec, "schedulingPolicy")};
+	for (struct object_json item = object_json_begin(&groups); several && item.json;
+	     object_json_next(&item)) {
+		const char *name = object_json_string(&item, "name", "");
+
+		g->of[item.index].part = mem_put_text(&room, name);
+		g->of[item.index].pods = read_min(&item, "policy");
+	}
+	return &g->object;
 }
 
 /* A driver without a count has no limit. */
-static int fill_csi_node(const struct object_source *s, const cJSON *drivers,
-			 struct kube_csi_node *n, char *room)
+static struct object *read_csi_node(const struct object_source *s)
 {
-	const struct object_path list = {&OBJECT_SPEC, "drivers", 0};
-	struct object_path path = {&list, NULL, 0};
-	const struct object_path below = {&path, "allocatable", 0};
-	const cJSON *item, *allocatable;
-	const char *name;
-	int32_t count;
-
-	cJSON_ArrayForEach (item, drivers) {
-		if (object_json_string(&s->json, item, &path, "name", "", &name) ||
-		    object_json_object(&s->json, item, &path, below.key, &allocatable) ||
-		    object_json_int32(&s->json, allocatable, &below, "count", -1, &count))
-			return -EINVAL;
-		if (count >= 0)
-			n->of[n->count++] = (struct csi_limit){mem_put_text(&room, name), count};
-		path.index++;
-	}
-	return 0;
-}
-
-static int read_csi_node(const struct object_source *s, struct object **out)
-{
-	const cJSON *spec, *drivers;
+	const struct object_json spec = object_json_object(&s->whole, "spec"),
+				 drivers = object_json_list(&spec, "drivers");
 	struct kube_csi_node *n;
-	size_t count;
 	char *room;
 
-	if (read_part(s, "spec", &spec) ||
-	    object_json_array(&s->json, spec, &OBJECT_SPEC, "drivers", &drivers))
-		return -EINVAL;
-	count = drivers ? (size_t)cJSON_GetArraySize(drivers) : 0;
-	n = object_new(s, sizeof(*n) + count * sizeof(n->of[0]), names_size(drivers), &room);
-	return finish(&n->object, fill_csi_node(s, drivers, n, room), out);
+	n = object_new(s, sizeof(*n) + object_json_count(&drivers) * sizeof(n->of[0]),
+		       names_size(drivers.json), &room);
+	for (struct object_json item = object_json_begin(&drivers); item.json;
+	     object_json_next(&item)) {
+		const char *name = object_json_string(&item, "name", "");
+		const struct object_json allocatable = object_json_object(&item, "allocatable");
+		int32_t count = object_json_int32(&allocatable, "count", -1);
+
+		if (count >= 0)
+			n->of[n->count++] = (struct csi_limit){mem_put_text(&room, name), count};
+	}
+	return &n->object;
 }
 
 /* In policy/v1 an empty selector is that of every pod, in v1beta1 that of none. */
-static int fill_selector(const struct object_source *s, struct kube_pdb *b)
+static void fill_selector(const struct object_source *s, const struct object_json *spec,
+			  struct kube_pdb *b)
 {
-	const cJSON *spec, *json;
+	const cJSON *json = object_json_find(spec->json, "selector");
 	struct error why;
 
-	if (read_part(s, "spec", &spec))
-		return -EINVAL;
-	json = object_json_find(spec, "selector");
 	if (!json)
-		return 0;
-	if (selector_read(json, &b->selector, &why))
-		return object_json_fail(&s->json, &OBJECT_SPEC, "selector", "%s", why.text);
-	if (selector_is_empty(b->selector) && strcmp(s->api_version, "policy/v1beta1") == 0) {
+		return;
+	if (selector_read(json, &b->selector, &why)) {
+		object_json_fail(spec, "selector", "%s", why.text);
+	} else if (selector_is_empty(b->selector) &&
+		   strcmp(s->api_version, "policy/v1beta1") == 0) {
 		selector_free(b->selector);
 		b->selector = NULL;
 	}
-	return 0;
 }
 
-/* A status without a generation is taken as that of the spec: not every dump has it. */
-static int fill_eviction(const struct object_source *s, const cJSON *status, struct kube_pdb *b)
-{
-	const cJSON *spec = object_json_find(s->whole, "spec");
-	const char *policy;
-	int32_t generation, observed;
-
-	if (object_json_string(&s->json, spec, &OBJECT_SPEC, "unhealthyPodEvictionPolicy", "",
-			       &policy) ||
-	    object_json_int32(&s->json, s->metadata, &OBJECT_METADATA, "generation", 0,
-			      &generation) ||
-	    object_json_int32(&s->json, status, &OBJECT_STATUS, "observedGeneration", generation,
-			      &observed))
-		return -EINVAL;
-	b->frees_unhealthy = strcmp(policy, "AlwaysAllow") == 0;
-	b->stale = observed < generation;
-	return 0;
-}
-
-static int fill_budget(const struct object_source *s, struct object *o)
+static void fill_budget(const struct object_source *s, struct object *o)
 {
 	struct kube_pdb *b = (struct kube_pdb *)o;
-	const struct object_path *path = &OBJECT_STATUS;
-	const cJSON *status;
+	const struct object_json spec = object_json_object(&s->whole, "spec");
+	struct object_json status;
+	int32_t generation;
 
-	if (fill_selector(s, b) || read_part(s, "status", &status) || fill_eviction(s, status, b) ||
-	    object_json_int32(&s->json, status, path, "disruptionsAllowed", 0,
-			      &b->disruptions_allowed) ||
-	    object_json_int32(&s->json, status, path, "expectedPods", 0, &b->expected_pods) ||
-	    object_json_int32(&s->json, status, path, "currentHealthy", 0, &b->current_healthy))
-		return -EINVAL;
-	return object_json_int32(&s->json, status, path, "desiredHealthy", 0, &b->desired_healthy);
+	fill_selector(s, &spec, b);
+	status = object_json_object(&s->whole, "status");
+	b->frees_unhealthy = strcmp(object_json_string(&spec, "unhealthyPodEvictionPolicy", ""),
+				    "AlwaysAllow") == 0;
+	generation = object_json_int32(&s->metadata, "generation", 0);
+	/* A status without a generation is taken as that of the spec: not every dump has it. */
+	b->stale = object_json_int32(&status, "observedGeneration", generation) < generation;
+	b->disruptions_allowed = object_json_int32(&status, "disruptionsAllowed", 0);
+	b->expected_pods = object_json_int32(&status, "expectedPods", 0);
+	b->current_healthy = object_json_int32(&status, "currentHealthy", 0);
+	b->desired_healthy = object_json_int32(&status, "desiredHealthy", 0);
 }
 
 /*
@@ -453,8 +317,8 @@ static int fill_budget(const struct object_source *s, struct object *o)
  * alone) is made for `fill`.
  */
 static const struct kind_reader {
-	int (*read)(const struct object_source *s, struct object **out);
-	int (*fill)(const struct object_source *s, struct object *o);
+	struct object *(*read)(const struct object_source *s);
+	void (*fill)(const struct object_source *s, struct object *o);
 	size_t size;
 } readers[OBJECT_KINDS] = {
 	[OBJECT_NODE] = {.fill = fill_node, .size = sizeof(struct kube_node)},
@@ -472,81 +336,75 @@ static const struct kind_reader {
 	[OBJECT_COSCHEDULING_GROUP] = {.read = read_gang},
 	[OBJECT_WORKLOAD] = {.read = read_gang},
 	[OBJECT_CSI_NODE] = {.read = read_csi_node},
+	[OBJECT_POD] = {.read = object_pod_read},
 };
 
-static int read_kind(const struct object_source *s, struct object **out)
+static struct object *read_kind(const struct object_source *s)
 {
 	const struct kind_reader *r = &readers[s->kind];
 	struct object *o;
 	char *room;
 
 	if (r->read)
-		return r->read(s, out);
+		return r->read(s);
 	o = object_new(s, r->size ? r->size : sizeof(*o), 0, &room);
-	return finish(o, r->fill ? r->fill(s, o) : 0, out);
+	if (r->fill)
+		r->fill(s, o);
+	return o;
 }
 
 /* --- the head */
 
-static int check_type(struct object_source *s)
+static void read_type(struct object_source *s)
 {
-	const char *name = object_kind_name(s->kind), *kind;
+	const char *name = object_kind_name(s->kind), *version = object_kind_version(s->kind);
+	const char *kind;
 	enum object_kind found;
 
-	if (object_json_string(&s->json, s->whole, NULL, "apiVersion", object_kind_version(s->kind),
-			       &s->api_version) ||
-	    object_json_string(&s->json, s->whole, NULL, "kind", name, &kind))
-		return -EINVAL;
+	s->api_version = object_json_string(&s->whole, "apiVersion", version);
+	kind = object_json_string(&s->whole, "kind", name);
 	if (strcmp(kind, name) != 0)
-		return object_json_fail(&s->json, NULL, "kind", "must be %s, and not \"%.60s\"",
-					name, kind);
+		object_json_fail(&s->whole, "kind", "must be %s, and not \"%.60s\"", name, kind);
 	if (object_kind_find(s->api_version, kind, &found) || found != s->kind)
-		return object_json_fail(&s->json, NULL, "apiVersion",
-					"must be of the group of %s, and not \"%.60s\"",
-					object_kind_version(s->kind), s->api_version);
-	return 0;
+		object_json_fail(&s->whole, "apiVersion",
+				 "must be of the group of %s, and not \"%.60s\"", version,
+				 s->api_version);
 }
 
-static int read_names(struct object_source *s)
+static void read_names(struct object_source *s)
 {
-	const struct object_path *path = &OBJECT_METADATA;
-
-	if (read_part(s, "metadata", &s->metadata) ||
-	    object_json_string(&s->json, s->metadata, path, "name", "", &s->name) ||
-	    object_json_string(&s->json, s->metadata, path, "namespace", "", &s->namespace) ||
-	    object_json_string(&s->json, s->metadata, path, "uid", "", &s->uid))
-		return -EINVAL;
+	s->metadata = object_json_object(&s->whole, "metadata");
+	s->name = object_json_string(&s->metadata, "name", "");
+	s->namespace = object_json_string(&s->metadata, "namespace", "");
+	s->uid = object_json_string(&s->metadata, "uid", "");
 	if (!*s->name)
-		return object_json_fail(&s->json, path, "name", "is required");
+		object_json_fail(&s->metadata, "name", "is required");
 	if (!object_kind_namespaced(s->kind))
 		s->namespace = "";
-	return 0;
 }
 
 int object_read(enum object_kind kind, const cJSON *json, struct object **out,
 		char field[OBJECT_FIELD_MAX], struct error *error)
 {
-	struct object_source s = {
-		.json = {field, error},
-		.kind = kind,
-		.whole = json,
-		.namespace = "",
-		.name = "",
-		.uid = "",
-	};
-	int err;
+	struct object_fault fault = {field, error, false};
+	struct object_source s = {.whole = {json, &fault, NULL, "", 0}, .kind = kind};
+	struct object *o = NULL;
 
 	if (!cJSON_IsObject(json))
-		return object_json_fail(&s.json, NULL, NULL, "must be an object");
-	if (check_type(&s) || read_names(&s))
-		return -EINVAL;
-	if (kind == OBJECT_POD)
-		return object_pod_read(&s, out);
-	err = object_keep_write(&s.json, kind, s.api_version, json, &s.text);
-	if (!err)
-		err = read_kind(&s, out);
+		object_json_fail(&s.whole, NULL, "must be an object");
+	read_type(&s);
+	read_names(&s);
+	if (kind != OBJECT_POD && !fault.found)
+		object_keep_write(&s.whole, kind, s.api_version, &s.text);
+	if (!fault.found)
+		o = read_kind(&s);
 	buf_fini(&s.text);
-	return err;
+	if (fault.found) {
+		object_drop(o);
+		return -EINVAL;
+	}
+	*out = o;
+	return 0;
 }
 
 void object_fini(struct object *o)

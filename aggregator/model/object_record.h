@@ -12,14 +12,11 @@
 
 /* An object whose head was read; all is borrowed from its tree. */
 struct object_source {
-	struct object_json json;
+	struct object_json whole, metadata;
 	enum object_kind kind;
-	const cJSON *whole, *metadata;
 	const char *api_version, *namespace, *name, *uid;
 	struct buf text; /* what is kept of it; of a pod none */
 };
-
-extern const struct object_path OBJECT_METADATA, OBJECT_SPEC, OBJECT_STATUS;
 
 /*
  * A record of `size` bytes, all zero behind its head, in one block with its strings: those of the
@@ -27,14 +24,14 @@ extern const struct object_path OBJECT_METADATA, OBJECT_SPEC, OBJECT_STATUS;
  */
 void *object_new(const struct object_source *s, size_t size, size_t extra, char **room);
 
-int object_read_labels(const struct object_source *s, struct labels *out);
-int object_read_annotations(const struct object_source *s, bool (*kept)(const char *key),
-			    struct labels *out);
+/* The member of the metadata; kept: which keys; NULL: all. */
+void object_read_labels(const struct object_source *s, const char *member,
+			bool (*kept)(const char *key), struct labels *out);
 /* The owner that is the controller, and its apiVersion (may be NULL); borrowed from the tree. */
-int object_read_owner(const struct object_source *s, struct owner_ref *out,
-		      const char **api_version);
+struct owner_ref object_read_owner(const struct object_source *s, const char **api_version);
 
-int object_pod_read(const struct object_source *s, struct object **out);
+/* NULL where the source has an error; it may have one otherwise, too. */
+struct object *object_pod_read(const struct object_source *s);
 /* Frees the memory beside the block. */
 void object_pod_fini(struct kube_pod *p);
 void object_pod_write(const struct kube_pod *p, struct buf *out);

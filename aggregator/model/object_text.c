@@ -260,27 +260,26 @@ void object_text_init(struct object_text *t, struct buf *out, size_t most)
 	t->beyond = NULL;
 }
 
-/* -EINVAL where it is below `object`, which stands at path; else 0. */
-static int fail_below(const struct object_text *t,
-		      const struct object_json *r, /* NOLINT(misc-no-recursion) */
-		      const struct object_path *path, const cJSON *object)
+/* Whether it was below, and the error is said. */
+static bool fail_below(const struct object_text *t,
+		       const struct object_json *of) /* NOLINT(misc-no-recursion) */
 {
-	struct object_path here = {.up = path};
+	struct object_json here = {.fault = of->fault, .up = of};
 
-	for (const cJSON *item = object->child; item; item = item->next, here.index++) {
-		here.key = item->string;
-		if (item == t->beyond)
-			return object_json_fail(r, &here, NULL, "%s", t->error.text);
-		if (fail_below(t, r, &here, item))
-			return -EINVAL;
+	for (here.json = of->json->child; here.json; object_json_next(&here)) {
+		here.key = here.json->string;
+		if (here.json == t->beyond)
+			object_json_fail(&here, NULL, "%s", t->error.text);
+		if (here.json == t->beyond || fail_below(t, &here))
+			return true;
 	}
-	return 0;
+	return false;
 }
 
-int object_text_end(const struct object_text *t, const struct object_json *r,
-		    const struct object_path *path, const cJSON *object)
+void object_text_end(const struct object_text *t, const struct object_json *whole)
 {
-	return t->beyond ? fail_below(t, r, path, object) : 0;
+	if (t->beyond)
+		fail_below(t, whole);
 }
 
 void object_text_members(struct object_text *t, const cJSON *object,

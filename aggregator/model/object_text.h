@@ -38,8 +38,7 @@ void object_text_members(struct object_text *t, const cJSON *object,
 /* The object with the members that the table keeps. */
 void object_text_object(struct object_text *t, const cJSON *object,
 			const struct object_text_row *table);
-/* 0, or -EINVAL where something below `object`, which stands at path, is beyond its bound. */
-int object_text_end(const struct object_text *t, const struct object_json *r,
-		    const struct object_path *path, const cJSON *object);
+/* Fails where something below `whole`, the object that was written, is beyond its bound. */
+void object_text_end(const struct object_text *t, const struct object_json *whole);
 /* Null, or a number that JSON has no word for: it is written as if it were not there. */
 bool object_text_is_nothing(const cJSON *item);

@@ -118,34 +118,26 @@ void pod_spec_free_members(struct pod_spec *p)
  * struct container_spec per element of its arrays.
  */
 
-static int read_amount(const struct object_json *r, const cJSON *list,
-		       const struct object_path *path, const char *key,
-		       int (*parse)(const char *, int64_t *, struct error *), bool *has,
-		       int64_t *out)
+static void read_amount(const struct object_json *list, const char *key,
+			int (*parse)(const char *, int64_t *, struct error *), bool *has,
+			int64_t *out)
 {
-	const cJSON *item = object_json_find(list, key);
+	const cJSON *item = object_json_find(list->json, key);
 	struct error why;
 
 	if (!item)
-		return 0;
-	if (object_json_quantity(item, parse, out, &why))
-		return object_json_fail(r, path, key, "%s", why.text);
+		return;
 	*has = true;
-	return 0;
+	if (object_json_quantity(item, parse, out, &why))
+		object_json_fail(list, key, "%s", why.text);
 }
 
-static int read_list(const struct object_json *r, const cJSON *parent,
-		     const struct object_path *path, const char *key, struct resource_list *out)
+static void read_list(const struct object_json *of, const char *key, struct resource_list *out)
 {
-	const struct object_path here = {path, key, 0};
-	const cJSON *list;
+	const struct object_json list = object_json_object(of, key);
 
-	if (object_json_object(r, parent, path, key, &list) ||
-	    read_amount(r, list, &here, "cpu", quantity_parse_milli, &out->has_cpu,
-			&out->cpu_milli))
-		return -EINVAL;
-	return read_amount(r, list, &here, "memory", quantity_parse_units, &out->has_mem,
-			   &out->mem_bytes);
+	read_amount(&list, "cpu", quantity_parse_milli, &out->has_cpu, &out->cpu_milli);
+	read_amount(&list, "memory", quantity_parse_units, &out->has_mem, &out->mem_bytes);
 }
 
 static void default_to(struct resource_list *requests, const struct resource_list *limits)
@@ -160,54 +152,36 @@ static void default_to(struct resource_list *requests, const struct resource_lis
 	}
 }
 
-static int read_resources(const struct object_json *r, const cJSON *parent,
-			  const struct object_path *path, bool *present,
-			  struct resource_list *requests, struct resource_list *limits)
+/* Whether the member is there. */
+static bool read_resources(const struct object_json *of, struct resource_list *requests,
+			   struct resource_list *limits)
 {
-	const struct object_path here = {path, "resources", 0};
-	const cJSON *resources;
+	const struct object_json resources = object_json_object(of, "resources");
 
-	if (object_json_object(r, parent, path, here.key, &resources) ||
-	    read_list(r, resources, &here, "requests", requests))
-		return -EINVAL;
-	*present = resources != NULL;
-	return read_list(r, resources, &here, "limits", limits);
+	read_list(&resources, "requests", requests);
+	read_list(&resources, "limits", limits);
+	return resources.json;
 }
 
-static int read_container(const struct object_json *r, const cJSON *item,
-			  const struct object_path *path, struct container_spec *c)
+static void read_containers(const struct object_json *spec, const char *key,
+			    struct container_spec **out, size_t *count)
 {
-	const char *policy;
-	bool present;
+	const struct object_json list = object_json_list(spec, key);
 
-	if (!cJSON_IsObject(item))
-		return object_json_fail(r, path, NULL, "must be an object");
-	if (object_json_string(r, item, path, "restartPolicy", "", &policy) ||
-	    read_resources(r, item, path, &present, &c->requests, &c->limits))
-		return -EINVAL;
-	c->sidecar = strcmp(policy, "Always") == 0;
-	default_to(&c->requests, &c->limits);
-	return 0;
-}
+	if (!object_json_first(list.json))
+		return;
+	*count = object_json_count(&list);
+	*out = mem_zalloc(*count, sizeof(**out));
+	for (struct object_json item = object_json_begin(&list); item.json;
+	     object_json_next(&item)) {
+		struct container_spec *c = &(*out)[item.index];
 
-static int read_containers(const struct object_json *r, const cJSON *spec, const char *key,
-			   struct container_spec **out, size_t *count)
-{
-	const struct object_path list_path = {&OBJECT_SPEC, key, 0};
-	struct object_path path = {&list_path, NULL, 0};
-	const cJSON *list;
-
-	if (object_json_array(r, spec, &OBJECT_SPEC, key, &list))
-		return -EINVAL;
-	if (!list || !list->child)
-		return 0;
-	*out = mem_zalloc((size_t)cJSON_GetArraySize(list), sizeof(**out));
-	for (const cJSON *item = list->child; item; item = item->next) {
-		if (read_container(r, item, &path, &(*out)[*count]))
-			return -EINVAL;
-		path.index = ++*count;
+		if (!cJSON_IsObject(item.json))
+			object_json_fail(&item, NULL, "must be an object");
+		c->sidecar = strcmp(object_json_string(&item, "restartPolicy", ""), "Always") == 0;
+		read_resources(&item, &c->requests, &c->limits);
+		default_to(&c->requests, &c->limits);
 	}
-	return 0;
 }
 
 static bool requested(const struct container_spec *c, size_t count, bool mem)
@@ -233,47 +207,36 @@ static void default_pod_requests(struct pod_spec *s)
 	default_to(&s->pod_requests, &limits);
 }
 
-static int read_spec(const struct object_json *r, const cJSON *spec, struct pod_spec *out)
+static void read_spec(const struct object_json *spec, struct pod_spec *out)
 {
-	if (read_containers(r, spec, "containers", &out->containers, &out->container_count) ||
-	    read_containers(r, spec, "initContainers", &out->init, &out->init_count) ||
-	    read_list(r, spec, &OBJECT_SPEC, "overhead", &out->overhead) ||
-	    read_resources(r, spec, &OBJECT_SPEC, &out->has_pod_resources, &out->pod_requests,
-			   &out->pod_limits))
-		return -EINVAL;
+	read_containers(spec, "containers", &out->containers, &out->container_count);
+	read_containers(spec, "initContainers", &out->init, &out->init_count);
+	read_list(spec, "overhead", &out->overhead);
+	out->has_pod_resources = read_resources(spec, &out->pod_requests, &out->pod_limits);
 	/* An empty list is a pod that requests nothing; no list at all is a misspelt one. */
-	if (!object_json_find(spec, "containers"))
-		return object_json_fail(r, &OBJECT_SPEC, "containers", "is required");
+	if (!object_json_find(spec->json, "containers"))
+		object_json_fail(spec, "containers", "is required");
 	default_pod_requests(out);
-	return 0;
 }
 
-static int read_pod(const struct object_json *r, const cJSON *pod, struct pod_spec *out)
+int pod_spec_read(const cJSON *json, struct pod_spec *spec, char *field, struct error *error)
 {
-	const cJSON *metadata, *spec;
-	const char *kind;
-
-	if (!cJSON_IsObject(pod))
-		return object_json_fail(r, NULL, NULL, "must be a Pod object");
-	if (object_json_string(r, pod, NULL, "kind", "Pod", &kind))
-		return -EINVAL;
-	if (strcmp(kind, "Pod") != 0)
-		return object_json_fail(r, NULL, "kind", "must be Pod");
-	if (object_json_object(r, pod, NULL, "metadata", &metadata) ||
-	    object_json_string(r, metadata, &OBJECT_METADATA, "name", NULL, &out->name) ||
-	    object_json_object(r, pod, NULL, "spec", &spec))
-		return -EINVAL;
-	if (!spec)
-		return object_json_fail(r, NULL, "spec", "is required");
-	return read_spec(r, spec, out);
-}
-
-int pod_spec_read(const cJSON *pod, struct pod_spec *spec, char *field, struct error *error)
-{
-	const struct object_json r = {field, error};
+	struct object_fault fault = {field, error, false};
+	const struct object_json pod = {json, &fault, NULL, "", 0};
+	struct object_json part;
 	struct pod_spec parsed = {0};
 
-	if (read_pod(&r, pod, &parsed)) {
+	if (!cJSON_IsObject(json))
+		object_json_fail(&pod, NULL, "must be a Pod object");
+	if (strcmp(object_json_string(&pod, "kind", "Pod"), "Pod") != 0)
+		object_json_fail(&pod, "kind", "must be Pod");
+	part = object_json_object(&pod, "metadata");
+	parsed.name = object_json_string(&part, "name", NULL);
+	part = object_json_object(&pod, "spec");
+	if (!part.json)
+		object_json_fail(&pod, "spec", "is required");
+	read_spec(&part, &parsed);
+	if (fault.found) {
 		pod_spec_free_members(&parsed);
 		return -EINVAL;
 	}

@@ -36,16 +36,13 @@ struct amounts {
 };
 
 struct adder {
-	struct object_json json;
-	const cJSON *spec, *status; /* status NULL: it does not count */
+	struct object_json spec, status; /* a status that does not count is absent */
 	enum pod_sums_rule rule;
 	bool infeasible;
 	struct amounts together, sidecars, start;
 	struct amounts pod; /* spec.resources and what its status makes of it */
 	struct pod_sums sums; /* beside together: running and the unlimited containers */
 };
-
-static const struct object_path SPEC = {NULL, "spec", 0}, STATUS = {NULL, "status", 0};
 
 static void amounts_fini(struct amounts *a)
 {
@@ -66,16 +63,12 @@ static void amounts_max(struct amounts *to, const struct amounts *other)
 }
 
 /* resources {requests, limits} of a container, a pod, or the status of either. */
-static int read_amounts(const struct adder *a, const cJSON *owner, const struct object_path *path,
-			struct amounts *out)
+static void read_amounts(const struct object_json *owner, struct amounts *out)
 {
-	const struct object_path here = {path, "resources", 0};
-	const cJSON *json;
+	const struct object_json resources = object_json_object(owner, "resources");
 
-	if (object_json_object(&a->json, owner, path, "resources", &json) ||
-	    object_json_resources(&a->json, json, &here, "requests", NULL, &out->requests))
-		return -EINVAL;
-	return object_json_resources(&a->json, json, &here, "limits", NULL, &out->limits);
+	object_json_resources(&resources, "requests", &out->requests);
+	object_json_resources(&resources, "limits", &out->limits);
 }
 
 /* The API server's default: a request that is absent is the limit. */
@@ -93,23 +86,21 @@ static void default_requests(struct amounts *a)
  * What a status makes of the amounts of its spec. Kubernetes 1.27 to 1.32 wrote allocatedResources
  * alone; limits have no granted part.
  */
-static int apply_status(const struct adder *a, const cJSON *json, const struct object_path *path,
-			struct amounts *amounts)
+static void apply_status(const struct adder *a, const struct object_json *status,
+			 struct amounts *amounts)
 {
 	struct amounts actual = {RESOURCES_NONE, RESOURCES_NONE};
 	struct resources granted = RESOURCES_NONE;
-	bool has_granted;
-	int err = object_json_resources(&a->json, json, path, "allocatedResources", &has_granted,
-					&granted);
+	bool has_granted = object_json_resources(status, "allocatedResources", &granted);
+	bool has_actual = object_json_find(status->json, "resources") != NULL;
 
-	if (!err)
-		err = read_amounts(a, json, path, &actual);
-	if (!err && object_json_find(json, "resources")) {
+	read_amounts(status, &actual);
+	if (has_actual) {
 		if (a->infeasible)
 			resources_fini(&amounts->limits);
 		resources_max(&amounts->limits, &actual.limits);
 	}
-	if (!err && (has_granted || object_json_find(json, "resources"))) {
+	if (has_granted || has_actual) {
 		if (a->infeasible)
 			resources_fini(&amounts->requests);
 		resources_max(&amounts->requests, &actual.requests);
@@ -117,57 +108,45 @@ static int apply_status(const struct adder *a, const cJSON *json, const struct o
 	}
 	resources_fini(&granted);
 	amounts_fini(&actual);
-	return err;
 }
 
-/*
- * The status of the container, or NULL. Mostly they stand in the order of the spec; `hint` is the
- * one at its place.
- */
-static const cJSON *find_status(const cJSON *list, const cJSON *hint, const char *name,
-				size_t *place)
+/* The status of the container; mostly they stand in the order of the spec. */
+static struct object_json find_status(const struct object_json *statuses,
+				      const struct object_json *hint, const char *name)
 {
-	const cJSON *item = list ? list->child : NULL;
+	struct object_json item = object_json_begin(statuses);
 
-	if (object_json_is(hint, "name", name))
-		return hint;
-	for (*place = 0; item && !object_json_is(item, "name", name); item = item->next)
-		++*place;
+	if (object_json_is(hint->json, "name", name))
+		return *hint;
+	while (item.json && !object_json_is(item.json, "name", name))
+		object_json_next(&item);
 	return item;
 }
 
-struct statuses {
-	struct object_path path;
-	const cJSON *list; /* NULL: none */
-	const cJSON *hint; /* the one at the place of the container */
-};
-
-static int read_container(const struct adder *a, const cJSON *json, const struct object_path *path,
-			  const struct statuses *statuses, struct amounts *out)
+/* `hint` is the status at the place of the container; NULL: no status counts. */
+static void read_container(const struct adder *a, const struct object_json *container,
+			   const struct object_json *hint, struct amounts *out)
 {
-	struct object_path here = {&statuses->path, NULL, path->index};
-	const cJSON *status;
-	const char *name;
+	const char *name = object_json_text(container->json, "name");
+	struct object_json status;
 
-	if (!cJSON_IsObject(json))
-		return object_json_fail(&a->json, path, NULL, "must be an object");
-	if (read_amounts(a, json, path, out))
-		return -EINVAL;
+	if (!cJSON_IsObject(container->json))
+		object_json_fail(container, NULL, "must be an object");
+	read_amounts(container, out);
 	default_requests(out);
-	name = object_json_text(json, "name");
-	status = *name ? find_status(statuses->list, statuses->hint, name, &here.index) : NULL;
-	return status ? apply_status(a, status, &here, out) : 0;
+	if (!hint || !*name)
+		return;
+	status = find_status(hint->up, hint, name);
+	if (status.json)
+		apply_status(a, &status, out);
 }
 
-static int check_count(const struct adder *a, const struct amounts *sum,
-		       const struct object_path *path)
+static void check_count(const struct amounts *sum, const struct object_json *of)
 {
-	if (sum->requests.extended_count <= OBJECT_RESOURCES_MAX &&
-	    sum->limits.extended_count <= OBJECT_RESOURCES_MAX)
-		return 0;
-	return object_json_fail(&a->json, path, NULL,
-				"must not name more than %d resources with those before",
-				OBJECT_RESOURCES_MAX);
+	if (sum->requests.extended_count > OBJECT_RESOURCES_MAX ||
+	    sum->limits.extended_count > OBJECT_RESOURCES_MAX)
+		object_json_fail(of, NULL, "must not name more than %d resources with those before",
+				 OBJECT_RESOURCES_MAX);
 }
 
 static bool is_unlimited(const struct amounts *own, enum resource_id id)
@@ -190,78 +169,53 @@ static void count_unlimited(struct adder *a, const struct amounts *own)
 		s->unlimited_storage_requests = INT64_MAX;
 }
 
-static int is_sidecar(const struct adder *a, const cJSON *json, const struct object_path *path,
-		      bool *sidecar)
-{
-	const char *policy;
-
-	if (object_json_string(&a->json, json, path, "restartPolicy", "", &policy))
-		return -EINVAL;
-	*sidecar = a->rule == POD_SUMS_SCHEDULER && strcmp(policy, "Always") == 0;
-	return 0;
-}
-
-static int add_container(struct adder *a, const cJSON *json, const struct object_path *path,
-			 const struct statuses *statuses)
+static void add_container(struct adder *a, const struct object_json *container,
+			  const struct object_json *hint)
 {
 	struct amounts own = {RESOURCES_NONE, RESOURCES_NONE};
-	int err = read_container(a, json, path, statuses, &own);
 
-	if (!err) {
-		amounts_add(&a->together, &own);
-		count_unlimited(a, &own);
-		err = check_count(a, &a->together, path);
-	}
+	read_container(a, container, hint, &own);
+	amounts_add(&a->together, &own);
+	count_unlimited(a, &own);
+	check_count(&a->together, container);
 	amounts_fini(&own);
-	return err;
 }
 
 /* Init containers run to their end before the next one starts, and only sidecars are resized. */
-static int add_init(struct adder *a, const cJSON *json, const struct object_path *path,
-		    const struct statuses *statuses)
+static void add_init(struct adder *a, const struct object_json *container,
+		     const struct object_json *hint)
 {
-	static const struct statuses none = {{NULL, NULL, 0}, NULL, NULL};
 	struct amounts own = {RESOURCES_NONE, RESOURCES_NONE};
-	bool sidecar = false;
-	int err = is_sidecar(a, json, path, &sidecar);
+	const char *policy = object_json_string(container, "restartPolicy", "");
 
-	if (!err)
-		err = read_container(a, json, path, sidecar ? statuses : &none, &own);
-	if (!err && sidecar) {
+	if (a->rule == POD_SUMS_SCHEDULER && strcmp(policy, "Always") == 0) {
+		read_container(a, container, hint, &own);
 		amounts_add(&a->sidecars, &own);
 		count_unlimited(a, &own);
-	} else if (!err) {
+		check_count(&a->sidecars, container);
+	} else {
+		read_container(a, container, NULL, &own);
 		amounts_add(&own, &a->sidecars);
 		amounts_max(&a->start, &own);
+		check_count(&a->start, container);
 	}
-	if (!err)
-		err = check_count(a, sidecar ? &a->sidecars : &a->start, path);
 	amounts_fini(&own);
-	return err;
 }
 
-typedef int add_one(struct adder *a, const cJSON *json, const struct object_path *path,
-		    const struct statuses *statuses);
-
-static int add_all(struct adder *a, const char *key, const char *status_key, add_one *add)
+static void add_all(struct adder *a, const char *key, const char *status_key,
+		    void (*add)(struct adder *a, const struct object_json *container,
+				const struct object_json *hint))
 {
-	const struct object_path list = {&SPEC, key, 0};
-	struct statuses statuses = {{&STATUS, status_key, 0}, NULL, NULL};
-	struct object_path here = {&list, NULL, 0};
-	const cJSON *json;
+	const struct object_json list = object_json_list(&a->spec, key),
+				 statuses = object_json_list(&a->status, status_key);
+	struct object_json hint = object_json_begin(&statuses);
 
-	if (object_json_array(&a->json, a->spec, &SPEC, key, &json) ||
-	    object_json_array(&a->json, a->status, &STATUS, status_key, &statuses.list))
-		return -EINVAL;
-	statuses.hint = statuses.list ? statuses.list->child : NULL;
-	for (const cJSON *item = json ? json->child : NULL; item; item = item->next) {
-		if (add(a, item, &here, &statuses))
-			return -EINVAL;
-		here.index++;
-		if (statuses.hint)
-			statuses.hint = statuses.hint->next;
+	for (struct object_json item = object_json_begin(&list); item.json && !list.fault->found;
+	     object_json_next(&item)) {
+		add(a, &item, &hint);
+		if (hint.json)
+			object_json_next(&hint);
 	}
-	return 0;
 }
 
 static void replace(struct resources *sum, const struct resources *stated)
@@ -293,19 +247,17 @@ static void default_pod_requests(struct adder *a)
 			resources_set_named(requests, name, limit);
 }
 
-static int read_pod_level(struct adder *a)
+static void read_pod_level(struct adder *a)
 {
 	if (a->rule != POD_SUMS_SCHEDULER)
-		return 0;
-	if (read_amounts(a, a->spec, &SPEC, &a->pod))
-		return -EINVAL;
+		return;
+	read_amounts(&a->spec, &a->pod);
 	default_pod_requests(a);
 	/*
 	 * The status of a pod that has no resources of its own repeats the sum of its containers.
 	 */
-	if (!a->status || !object_json_find(a->spec, "resources"))
-		return 0;
-	return apply_status(a, a->status, &STATUS, &a->pod);
+	if (object_json_find(a->spec.json, "resources"))
+		apply_status(a, &a->status, &a->pod);
 }
 
 /* Overhead is for the sandbox: a limit grows by it, and "no limit" stays. */
@@ -322,87 +274,74 @@ static void add_to_limits(struct resources *limits, const struct resources *over
 	resources_fini(&more);
 }
 
-static int add_overhead(struct adder *a)
+static void add_overhead(struct adder *a)
 {
 	struct resources overhead = RESOURCES_NONE;
-	int err = object_json_resources(&a->json, a->spec, &SPEC, "overhead", NULL, &overhead);
 
-	if (!err && a->rule != POD_SUMS_STATUS_UPSTREAM) {
+	object_json_resources(&a->spec, "overhead", &overhead);
+	if (a->rule != POD_SUMS_STATUS_UPSTREAM) {
 		resources_add(&a->together.requests, &overhead);
 		add_to_limits(&a->together.limits, &overhead);
 		if (a->sums.running)
 			add_to_limits(a->sums.running, &overhead);
 	}
 	resources_fini(&overhead);
-	return err;
 }
 
 /* --- resources of the node that come with devices */
 
 /* Adds the member "quantity", "perPod" or "perContainer" of a named amount, `times` times. */
-static int add_claimed(const struct adder *a, const cJSON *json, const struct object_path *path,
-		       const char *key, size_t times, struct resources *sum)
+static void add_claimed(const struct object_json *amount, const char *key, size_t times,
+			struct resources *sum)
 {
-	const cJSON *value = object_json_find(json, key);
+	const cJSON *value = object_json_find(amount->json, key);
 	cJSON *whole = cJSON_CreateObject(), *amounts = cJSON_AddObjectToObject(whole, key);
+	struct object_json named = *amount;
 	struct resources one = RESOURCES_NONE;
-	int err = 0;
 
 	if (value) {
-		cJSON_AddItemReferenceToObject(amounts, object_json_text(json, "name"),
+		cJSON_AddItemReferenceToObject(amounts, object_json_text(amount->json, "name"),
 					       (cJSON *)value);
-		err = object_json_resources(&a->json, whole, path, key, NULL, &one);
+		named.json = whole;
+		object_json_resources(&named, key, &one);
 	}
-	for (size_t i = 0; !err && i < times; i++)
+	for (size_t i = 0; i < times; i++)
 		resources_add(sum, &one);
 	resources_fini(&one);
 	cJSON_Delete(whole);
-	return err;
 }
 
-static int read_claimed(const struct adder *a, const cJSON *claim, const struct object_path *path,
-			struct resources *sum)
+static void read_claimed(const struct object_json *claim, struct resources *sum)
 {
-	const struct object_path lists[] = {{path, "mapping", 0}, {path, "overhead", 0}};
-	const cJSON *containers, *list;
+	static const char *const lists[] = {"mapping", "overhead"};
+	const struct object_json containers = object_json_list(claim, "containers");
 
-	if (object_json_array(&a->json, claim, path, "containers", &containers))
-		return -EINVAL;
 	for (size_t i = 0; i < 2; i++) {
-		struct object_path here = {&lists[i], NULL, 0};
-		size_t times = containers ? (size_t)cJSON_GetArraySize(containers) : 0;
+		const struct object_json list = object_json_list(claim, lists[i]);
 
-		if (object_json_array(&a->json, claim, path, lists[i].key, &list))
-			return -EINVAL;
-		for (const cJSON *m = object_json_first(list); m; m = m->next, here.index++)
-			if (add_claimed(a, m, &here, "quantity", 1, sum) ||
-			    add_claimed(a, m, &here, "perPod", 1, sum) ||
-			    add_claimed(a, m, &here, "perContainer", times, sum))
-				return -EINVAL;
+		for (struct object_json m = object_json_begin(&list); m.json && !m.fault->found;
+		     object_json_next(&m)) {
+			add_claimed(&m, "quantity", 1, sum);
+			add_claimed(&m, "perPod", 1, sum);
+			add_claimed(&m, "perContainer", object_json_count(&containers), sum);
+		}
 	}
-	return 0;
 }
 
 /* Claims of devices that stand for CPU, memory or huge pages (Kubernetes 1.37, alpha). */
-static int add_claims(struct adder *a)
+static void add_claims(struct adder *a)
 {
-	const struct object_path list_path = {&STATUS, "nodeAllocatableResourceClaimStatuses", 0};
-	struct object_path path = {&list_path, NULL, 0};
+	const struct object_json list =
+		object_json_list(&a->status, "nodeAllocatableResourceClaimStatuses");
 	struct resources sum = RESOURCES_NONE;
-	const cJSON *list;
-	int err = object_json_array(&a->json, a->status, &STATUS, list_path.key, &list);
 
-	for (const cJSON *c = err ? NULL : object_json_first(list); c && !err; c = c->next) {
-		err = read_claimed(a, c, &path, &sum);
-		path.index++;
-	}
-	if (!err) {
-		resources_add(&a->together.requests, &sum);
-		add_to_limits(&a->together.limits, &sum);
-		err = check_count(a, &a->together, &list_path);
-	}
+	for (struct object_json claim = object_json_begin(&list); claim.json && !list.fault->found;
+	     object_json_next(&claim))
+		read_claimed(&claim, &sum);
+	resources_add(&a->together.requests, &sum);
+	add_to_limits(&a->together.limits, &sum);
+	check_count(&a->together, &list);
 	resources_fini(&sum);
-	return err;
 }
 
 /* Only init containers make a difference between what runs and the worst moment. */
@@ -415,48 +354,46 @@ static void keep_running(struct adder *a)
 	replace(a->sums.running, &a->pod.limits);
 }
 
-static int add_up(struct adder *a)
+static void add_up(struct adder *a)
 {
-	if (add_all(a, "containers", "containerStatuses", add_container) ||
-	    add_all(a, "initContainers", "initContainerStatuses", add_init) || read_pod_level(a))
-		return -EINVAL;
+	add_all(a, "containers", "containerStatuses", add_container);
+	add_all(a, "initContainers", "initContainerStatuses", add_init);
+	read_pod_level(a);
 	amounts_add(&a->together, &a->sidecars);
 	keep_running(a);
 	amounts_max(&a->together, &a->start);
-	if (add_claims(a))
-		return -EINVAL;
+	add_claims(a);
 	replace(&a->together.requests, &a->pod.requests);
 	replace(&a->together.limits, &a->pod.limits);
 	if (!is_unlimited(&a->pod, RESOURCE_CPU))
 		a->sums.unlimited_cpu = 0;
 	if (!is_unlimited(&a->pod, RESOURCE_MEMORY))
 		a->sums.unlimited_mem = 0;
-	return add_overhead(a);
+	add_overhead(a);
 }
 
 int pod_sums_read(const cJSON *spec, const cJSON *status, enum pod_sums_rule rule,
 		  struct pod_sums *out, char *field, struct error *error)
 {
+	struct object_fault fault = {field, error, false};
 	struct adder a = {
-		.json = {field, error},
-		.spec = spec,
-		.status = rule == POD_SUMS_SCHEDULER ? status : NULL,
+		.spec = {spec, &fault, NULL, "spec", 0},
+		.status = {rule == POD_SUMS_SCHEDULER ? status : NULL, &fault, NULL, "status", 0},
 		.rule = rule,
 	};
-	int err;
 
-	a.infeasible = object_pod_resize(a.status) == POD_RESIZE_INFEASIBLE;
-	err = add_up(&a);
+	a.infeasible = object_pod_resize(a.status.json) == POD_RESIZE_INFEASIBLE;
+	add_up(&a);
 	amounts_fini(&a.sidecars);
 	amounts_fini(&a.start);
 	amounts_fini(&a.pod);
 	a.sums.requests = a.together.requests;
 	a.sums.limits = a.together.limits;
-	if (err)
+	if (fault.found)
 		pod_sums_fini(&a.sums);
 	else
 		*out = a.sums;
-	return err;
+	return fault.found ? -EINVAL : 0;
 }
 
 static const struct resources *running_of(const struct pod_sums *s)

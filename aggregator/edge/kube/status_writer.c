@@ -53,14 +53,15 @@ struct status_writer {
 
 static bool is_same(const cJSON *used, const struct resources *wanted)
 {
-	const struct object_path path = {NULL, "used", 0};
 	char field[OBJECT_FIELD_MAX];
 	struct error why;
-	const struct object_json reader = {field, &why};
+	struct object_fault fault = {field, &why, false};
+	const struct object_json of = {used, &fault, NULL, "", 0};
 	struct resources there = RESOURCES_NONE;
-	bool same = !object_json_resources(&reader, used, &path, "used", NULL, &there) &&
-		    resources_equal(&there, wanted);
+	bool same;
 
+	object_json_resources(&of, "used", &there);
+	same = !fault.found && resources_equal(&there, wanted);
 	resources_fini(&there);
 	return same;
 }
