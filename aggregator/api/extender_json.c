@@ -19,7 +19,7 @@
 
 struct parser {
 	struct snapshot_text text; /* where it stands */
-	struct request_error error; /* its reason is the text's */
+	struct object_fault fault; /* its error is the text's */
 	const char *nodes_at; /* the last value of Nodes; NULL: none, or null */
 };
 
@@ -29,7 +29,7 @@ static int parse_value(struct parser *p, const char *field, cJSON **value)
 	cJSON_Delete(*value);
 	*value = NULL;
 	if (snapshot_text_parse(&p->text, value))
-		return request_fail(&p->error, NULL, "%s", field);
+		return request_fail(&p->fault, NULL, "%s", field);
 	if (!cJSON_IsNull(*value))
 		return 0;
 	cJSON_Delete(*value);
@@ -111,12 +111,12 @@ static int parse_name(struct parser *p, struct extender_args *args)
 	if (pass_plain_name(p, args))
 		return 0;
 	if (snapshot_text_parse(&p->text, &name))
-		return request_fail(&p->error, NULL, "NodeNames[%zu]", args->count);
+		return request_fail(&p->fault, NULL, "NodeNames[%zu]", args->count);
 	if (cJSON_IsString(name))
 		add_node(args, name->valuestring, strlen(name->valuestring),
 			 (struct extender_text){NULL, 0});
 	else
-		rc = request_fail(&p->error, "must be the name of a node", "NodeNames[%zu]",
+		rc = request_fail(&p->fault, "must be the name of a node", "NodeNames[%zu]",
 				  args->count);
 	cJSON_Delete(name);
 	return rc;
@@ -151,7 +151,7 @@ static int parse_names(struct parser *p, struct extender_args *args)
 	if (is_null(p))
 		return take_names_back(p, args);
 	if (snapshot_text_open(&p->text, '['))
-		return request_fail(&p->error, "must be a list of node names", "NodeNames");
+		return request_fail(&p->fault, "must be a list of node names", "NodeNames");
 	forget_nodes(args);
 	args->full = false;
 	args->named = true;
@@ -159,7 +159,7 @@ static int parse_names(struct parser *p, struct extender_args *args)
 	while ((rc = snapshot_text_item(&p->text, &first)) == 1)
 		if (parse_name(p, args))
 			return -EINVAL;
-	return rc ? request_fail(&p->error, NULL, "NodeNames") : 0;
+	return rc ? request_fail(&p->fault, NULL, "NodeNames") : 0;
 }
 
 static int parse_node(struct parser *p, struct extender_args *args)
@@ -173,12 +173,12 @@ static int parse_node(struct parser *p, struct extender_args *args)
 	snapshot_text_more(&p->text);
 	text.at = p->text.at;
 	if (snapshot_text_parse(&p->text, &node))
-		return request_fail(&p->error, NULL, "Nodes.items[%zu]", args->count);
+		return request_fail(&p->fault, NULL, "Nodes.items[%zu]", args->count);
 	text.len = (size_t)(p->text.at - text.at);
 	metadata = cJSON_GetObjectItemCaseSensitive(node, "metadata");
 	name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, "name"));
 	if (!name || !*name)
-		rc = request_fail(&p->error, "must be the name of a node",
+		rc = request_fail(&p->fault, "must be the name of a node",
 				  "Nodes.items[%zu].metadata.name", args->count);
 	else if (!args->named)
 		add_node(args, name, strlen(name), text);
@@ -198,11 +198,11 @@ static int parse_items(struct parser *p, struct extender_args *args)
 	if (is_null(p))
 		return pass_value(p, "Nodes.items");
 	if (snapshot_text_open(&p->text, '['))
-		return request_fail(&p->error, "must be a list of nodes", "Nodes.items");
+		return request_fail(&p->fault, "must be a list of nodes", "Nodes.items");
 	while ((rc = snapshot_text_item(&p->text, &first)) == 1)
 		if (parse_node(p, args))
 			return -EINVAL;
-	return rc ? request_fail(&p->error, NULL, "Nodes.items") : 0;
+	return rc ? request_fail(&p->fault, NULL, "Nodes.items") : 0;
 }
 
 /* With NodeNames before it, it is passed and does not count. */
@@ -220,11 +220,11 @@ static int parse_nodes(struct parser *p, struct extender_args *args)
 	if (!p->nodes_at)
 		return pass_value(p, "Nodes");
 	if (snapshot_text_open(&p->text, '{'))
-		return request_fail(&p->error, "must be a NodeList", "Nodes");
+		return request_fail(&p->fault, "must be a NodeList", "Nodes");
 	while ((rc = snapshot_text_member(&p->text, &first, key)) == 1)
 		if (strcasecmp(key, "items") == 0 ? parse_items(p, args) : pass_value(p, "Nodes"))
 			return -EINVAL;
-	return rc ? request_fail(&p->error, NULL, "Nodes") : 0;
+	return rc ? request_fail(&p->fault, NULL, "Nodes") : 0;
 }
 
 static int parse_member(struct parser *p, const char *key, struct extender_args *args)
@@ -246,17 +246,17 @@ static int parse_args(struct parser *p, struct extender_args *args)
 
 	if (memchr(p->text.at, '\0', (size_t)(p->text.end - p->text.at)) ||
 	    snapshot_text_open(&p->text, '{'))
-		return request_fail(&p->error, "the body must be a JSON object", "%s", "");
+		return request_fail(&p->fault, "the body must be a JSON object", "%s", "");
 	while ((rc = snapshot_text_member(&p->text, &first, key)) == 1)
 		if (parse_member(p, key, args))
 			return -EINVAL;
 	if (rc)
-		return request_fail(&p->error, NULL, "%s", "");
+		return request_fail(&p->fault, NULL, "%s", "");
 	if (snapshot_text_more(&p->text))
-		return request_fail(&p->error, "there is more behind the object", "%s", "");
+		return request_fail(&p->fault, "there is more behind the object", "%s", "");
 	if (!args->pod)
-		return request_fail(&p->error, "is missing", "Pod");
-	return cJSON_IsObject(args->pod) ? 0 : request_fail(&p->error, "must be an object", "Pod");
+		return request_fail(&p->fault, "is missing", "Pod");
+	return cJSON_IsObject(args->pod) ? 0 : request_fail(&p->fault, "must be an object", "Pod");
 }
 
 int extender_args_parse(const char *body, size_t len, struct extender_args *args,
@@ -264,7 +264,7 @@ int extender_args_parse(const char *body, size_t len, struct extender_args *args
 {
 	struct parser p = {
 		.text = {"body", body, body, body + len, error},
-		.error = {field, EXTENDER_FIELD_MAX, error},
+		.fault = {field, EXTENDER_FIELD_MAX, error, false},
 	};
 	int rc;
 

@@ -9,7 +9,7 @@
 #include <strings.h>
 
 #include "aggregator/api/extender_json.h"
-#include "aggregator/api/request_body.h"
+#include "aggregator/model/object_json.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
@@ -24,104 +24,86 @@ static const cJSON *find(const cJSON *object, const char *name)
 	return cJSON_IsNull(found) ? NULL : found;
 }
 
-/* An error names its place: MAP.NODE.Pods[I]. */
-struct place {
-	const char *map, *node;
-	size_t i;
-};
-
-static int fail_at(const struct request_error *p, const struct place *at, const char *member,
-		   const char *why)
+/* A member that may be written in any case. */
+static struct object_json member(const struct object_json *of, const char *name)
 {
-	return request_fail(p, why, "%s.%.160s.Pods[%zu]%s", at->map, at->node, at->i, member);
+	return (struct object_json){find(of->json, name), of->fault, of, name, 0};
 }
 
-static int read_victim(const struct request_error *p, const struct place *at, const cJSON *item,
-		       bool whole, struct extender_victim *v)
+static void read_victim(const struct object_json *item, bool whole, struct extender_victim *v)
 {
-	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(item, "metadata");
-	const cJSON *uid =
-		whole ? cJSON_GetObjectItemCaseSensitive(metadata, "uid") : find(item, "UID");
-	const char *text = cJSON_GetStringValue(uid);
+	const struct object_json metadata = member(item, "metadata"),
+				 uid = whole ? member(&metadata, "uid") : member(item, "UID");
+	const char *text = cJSON_GetStringValue(uid.json);
 
-	if (!cJSON_IsObject(item))
-		return fail_at(p, at, "", "must be an object");
-	if (uid && !cJSON_IsNull(uid) && !text)
-		return fail_at(p, at, whole ? ".metadata.uid" : ".UID", "must be a string");
+	if (!cJSON_IsObject(item->json))
+		object_json_fail(item, NULL, "must be an object");
+	if (uid.json && !text)
+		object_json_fail(&uid, NULL, "must be a string");
 	v->uid = text ? text : "";
-	v->pod = whole ? item : NULL;
-	return 0;
+	v->pod = whole ? item->json : NULL;
 }
 
-static int read_victims(const struct request_error *p, const char *map, const cJSON *node,
-			bool whole, struct extender_victims *v)
+static void read_victims(const struct object_json *node, bool whole, struct extender_victims *v)
 {
-	const cJSON *pods = find(node, "Pods"), *violations = find(node, "NumPDBViolations");
-	struct place at = {map, node->string, 0};
+	const struct object_json pods = member(node, "Pods"),
+				 violations = member(node, "NumPDBViolations");
+	double count = violations.json ? cJSON_GetNumberValue(violations.json) : 0;
 
-	v->node = node->string;
-	if (!cJSON_IsObject(node))
-		return request_fail(p, "must be an object", "%s.%.200s", map, node->string);
-	if (pods && !cJSON_IsArray(pods))
-		return request_fail(p, "must be a list of pods", "%s.%.200s.Pods", map,
-				    node->string);
-	if (violations && !(cJSON_IsNumber(violations) && violations->valuedouble >= 0 &&
-			    violations->valuedouble <= 1e9))
-		return request_fail(p, "must be a count", "%s.%.200s.NumPDBViolations", map,
-				    node->string);
-	v->pdb_violations = violations ? (int64_t)violations->valuedouble : 0;
-	v->pods = mem_zalloc((size_t)cJSON_GetArraySize(pods) + 1, sizeof(*v->pods));
-	for (const cJSON *item = pods ? pods->child : NULL; item; item = item->next, at.i++)
-		if (read_victim(p, &at, item, whole, &v->pods[v->count++]))
-			return -EINVAL;
-	return 0;
+	v->node = node->key;
+	if (!cJSON_IsObject(node->json))
+		object_json_fail(node, NULL, "must be an object");
+	if (pods.json && !cJSON_IsArray(pods.json))
+		object_json_fail(&pods, NULL, "must be a list of pods");
+	if (!(count >= 0 && count <= 1e9))
+		object_json_fail(&violations, NULL, "must be a count");
+	if (node->fault->found)
+		return;
+	v->pdb_violations = (int64_t)count;
+	v->pods = mem_zalloc(object_json_count(&pods) + 1, sizeof(*v->pods));
+	for (struct object_json item = object_json_begin(&pods); item.json; object_json_next(&item))
+		read_victim(&item, whole, &v->pods[v->count++]);
 }
 
-static int read_map(const struct request_error *p, const cJSON *tree, const char *name, bool whole,
-		    struct extender_victims_map *map)
+static void read_map(const struct object_json *body, const char *name, bool whole,
+		     struct extender_victims_map *map)
 {
-	const cJSON *object = find(tree, name);
+	const struct object_json nodes = member(body, name);
 
-	if (!object)
-		return 0;
-	if (!cJSON_IsObject(object))
-		return request_fail(p, "must be an object of nodes", "%s", name);
+	if (!nodes.json)
+		return;
+	if (!cJSON_IsObject(nodes.json)) {
+		object_json_fail(&nodes, NULL, "must be an object of nodes");
+		return;
+	}
 	map->present = true;
-	map->of = mem_zalloc((size_t)cJSON_GetArraySize(object) + 1, sizeof(*map->of));
-	for (const cJSON *node = object->child; node; node = node->next)
-		if (read_victims(p, name, node, whole, &map->of[map->count++]))
-			return -EINVAL;
-	return 0;
-}
-
-static int read_members(const struct request_error *p, struct extender_preemption *out)
-{
-	if (!cJSON_IsObject(out->tree))
-		return request_fail(p, "the body must be a JSON object", "%s", "");
-	out->pod = find(out->tree, "Pod");
-	if (!out->pod)
-		return request_fail(p, "is missing", "Pod");
-	if (!cJSON_IsObject(out->pod))
-		return request_fail(p, "must be an object", "Pod");
-	if (read_map(p, out->tree, "NodeNameToVictims", true, &out->victims))
-		return -EINVAL;
-	return read_map(p, out->tree, "NodeNameToMetaVictims", false, &out->meta);
+	map->of = mem_zalloc(object_json_count(&nodes) + 1, sizeof(*map->of));
+	for (struct object_json node = object_json_begin(&nodes); node.json;
+	     object_json_next(&node))
+		read_victims(&node, whole, &map->of[map->count++]);
 }
 
 int extender_preemption_parse(const char *body, size_t len, struct extender_preemption *out,
 			      char field[EXTENDER_FIELD_MAX], struct error *error)
 {
-	const struct request_error p = {field, EXTENDER_FIELD_MAX, error};
-	int rc;
+	struct object_fault fault = {field, EXTENDER_FIELD_MAX, error, false};
+	struct object_json whole = {NULL, &fault, NULL, "", 0};
 
 	*out = (struct extender_preemption){.tree = NULL};
 	field[0] = '\0';
 	if (strlen(body) == len)
 		out->tree = cJSON_ParseWithLengthOpts(body, len + 1, NULL, true);
-	rc = read_members(&p, out);
-	if (rc)
+	whole.json = out->tree;
+	if (!cJSON_IsObject(out->tree))
+		object_json_fail(&whole, NULL, "the body must be a JSON object");
+	out->pod = find(out->tree, "Pod");
+	if (!cJSON_IsObject(out->pod))
+		object_json_fail(&whole, "Pod", out->pod ? "must be an object" : "is missing");
+	read_map(&whole, "NodeNameToVictims", true, &out->victims);
+	read_map(&whole, "NodeNameToMetaVictims", false, &out->meta);
+	if (fault.found)
 		extender_preemption_fini(out);
-	return rc;
+	return fault.found ? -EINVAL : 0;
 }
 
 static void free_map(struct extender_victims_map *map)

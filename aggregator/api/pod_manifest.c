@@ -157,114 +157,78 @@ void pod_manifest_write_warnings(const cJSON *pod, struct jsonw *w)
 /*
  * Who has a node already was not left to a scheduler: of a pod of the API it is what became of it.
  */
-static int check_node_name(const struct request_error *e, const cJSON *pod, const cJSON *spec)
+static void check_node_name(const struct object_json *pod, const struct object_json *spec)
 {
-	const cJSON *name = object_json_find(spec, "nodeName");
-	const char *uid =
-		cJSON_GetStringValue(object_json_find(object_json_find(pod, "metadata"), "uid"));
+	const struct object_json metadata = object_json_object(pod, "metadata");
 
-	if (request_lacks(name))
-		return 0;
-	if (!cJSON_IsString(name))
-		return request_fail(e, "must be a string", "pod.spec.nodeName");
-	if (!*name->valuestring || (uid && *uid))
-		return 0;
-	return request_fail(e,
-			    "a manifest that names its node is bound there unasked; leave it out",
-			    "pod.spec.nodeName");
-}
-
-static int check_host_network(const struct request_error *e, const cJSON *spec)
-{
-	const cJSON *item = object_json_find(spec, "hostNetwork");
-
-	if (request_lacks(item) || cJSON_IsBool(item))
-		return 0;
-	return request_fail(e, "must be true or false", "pod.spec.hostNetwork");
+	if (*object_json_string(spec, "nodeName", "") && !*object_json_string(&metadata, "uid", ""))
+		object_json_fail(
+			spec, "nodeName",
+			"a manifest that names its node is bound there unasked; leave it out");
 }
 
 /* Claims that the spec does not have cannot be judged. */
-static int check_claims(const struct request_error *e, const cJSON *spec, const cJSON *owner,
-			const char *path)
+static void check_claims(const struct object_json *spec, const struct object_json *owner)
 {
-	const cJSON *claims = object_json_find(object_json_find(owner, "resources"), "claims");
+	const struct object_json resources = object_json_object(owner, "resources"),
+				 claims = object_json_list(&resources, "claims"),
+				 claim = object_json_begin(&claims);
 
-	if (request_lacks(claims) || (cJSON_IsArray(claims) && !claims->child))
-		return 0;
-	if (!cJSON_IsArray(claims))
-		return request_fail(e, "must be a list", "%s.resources.claims", path);
-	if (object_json_first(object_json_find(spec, "resourceClaims")))
-		return 0;
-	return request_fail(e, "is not in the spec's resourceClaims", "%s.resources.claims[0]",
-			    path);
+	if (claim.json && !object_json_first(object_json_find(spec->json, "resourceClaims")))
+		object_json_fail(&claim, NULL, "is not in the spec's resourceClaims");
 }
 
-/* --- lists: objects, or nothing */
-
-static int check_list(const struct request_error *e, const cJSON *list, const char *path)
+static void check_objects(const struct object_json *list)
 {
-	size_t at = 0;
-
-	if (request_lacks(list))
-		return 0;
-	if (!cJSON_IsArray(list))
-		return request_fail(e, "must be a list", "%s", path);
-	for (const cJSON *item = list->child; item; item = item->next, at++)
-		if (!cJSON_IsObject(item))
-			return request_fail(e, "must be an object", "%s[%zu]", path, at);
-	return 0;
+	for (struct object_json item = object_json_begin(list); item.json; object_json_next(&item))
+		if (!cJSON_IsObject(item.json))
+			object_json_fail(&item, NULL, "must be an object");
 }
 
-static int check_port(const struct request_error *e, const cJSON *port, const char *path, size_t at)
+static void check_port(const struct object_json *port)
 {
 	static const char *const protocols[] = {"TCP", "UDP", "SCTP", "", NULL};
-	const cJSON *number = object_json_find(port, "hostPort");
-	const cJSON *protocol = object_json_find(port, "protocol");
-	const cJSON *ip = object_json_find(port, "hostIP");
+	const cJSON *number = object_json_find(port->json, "hostPort");
+	const cJSON *protocol = object_json_find(port->json, "protocol");
 
-	if (!request_lacks(number) &&
+	if (number &&
 	    (!cJSON_IsNumber(number) || number->valuedouble < 0 || number->valuedouble > 65535 ||
 	     number->valuedouble != (double)(int32_t)number->valuedouble))
-		return request_fail(e, "must be from 1 to 65535", "%s[%zu].hostPort", path, at);
-	if (!request_lacks(protocol) &&
+		object_json_fail(port, "hostPort", "must be from 1 to 65535");
+	if (protocol &&
 	    (!cJSON_IsString(protocol) || !array_has_text(protocols, protocol->valuestring)))
-		return request_fail(e, "must be TCP, UDP or SCTP", "%s[%zu].protocol", path, at);
-	if (!request_lacks(ip) && !cJSON_IsString(ip))
-		return request_fail(e, "must be a string", "%s[%zu].hostIP", path, at);
-	return 0;
+		object_json_fail(port, "protocol", "must be TCP, UDP or SCTP");
+	object_json_string(port, "hostIP", "");
 }
 
-static int check_containers(const struct request_error *e, const cJSON *spec, const char *key)
+static void check_containers(const struct object_json *spec, const char *key)
 {
-	size_t at = 0;
+	const struct object_json list = object_json_list(spec, key);
 
-	for (const cJSON *one = object_json_first(object_json_find(spec, key)); one;
-	     one = one->next, at++) {
-		const cJSON *ports = object_json_find(one, "ports");
-		char path[64], ports_path[80];
-		size_t i = 0;
+	for (struct object_json item = object_json_begin(&list); item.json;
+	     object_json_next(&item)) {
+		const struct object_json ports = object_json_list(&item, "ports");
 
-		snprintf(path, sizeof(path), "pod.spec.%s[%zu]", key, at);
-		snprintf(ports_path, sizeof(ports_path), "%s.ports", path);
-		if (check_claims(e, spec, one, path) || check_list(e, ports, ports_path))
-			return -EINVAL;
-		for (const cJSON *port = object_json_first(ports); port; port = port->next, i++)
-			if (check_port(e, port, ports_path, i))
-				return -EINVAL;
+		check_claims(spec, &item);
+		check_objects(&ports);
+		for (struct object_json port = object_json_begin(&ports); port.json;
+		     object_json_next(&port))
+			check_port(&port);
 	}
-	return 0;
 }
 
-static int check_pod(const struct request_error *e, const cJSON *pod)
+static void check_pod(const struct object_json *pod)
 {
-	const cJSON *spec = object_json_find(pod, "spec");
+	const struct object_json spec = object_json_object(pod, "spec");
+	struct object_json volumes;
 
-	if (check_node_name(e, pod, spec) || check_host_network(e, spec) ||
-	    check_claims(e, spec, spec, "pod.spec") ||
-	    check_list(e, object_json_find(spec, "volumes"), "pod.spec.volumes") ||
-	    check_containers(e, spec, "containers"))
-		return -EINVAL;
-	return check_containers(e, spec, "initContainers");
+	check_node_name(pod, &spec);
+	object_json_bool(&spec, "hostNetwork");
+	check_claims(&spec, &spec);
+	volumes = object_json_list(&spec, "volumes");
+	check_objects(&volumes);
+	check_containers(&spec, "containers");
+	check_containers(&spec, "initContainers");
 }
 
 /* --- what a manifest may leave out, and what a pod has become */
@@ -325,17 +289,21 @@ static void make_pending(cJSON *pod)
 int pod_manifest_read(cJSON *pod, struct kube_pod **out, char field[POD_MANIFEST_FIELD_MAX],
 		      struct error *error)
 {
-	const struct request_error failure = {field, POD_MANIFEST_FIELD_MAX, error};
+	struct object_fault fault = {field, POD_MANIFEST_FIELD_MAX, error, false};
+	const struct object_json whole = {pod, &fault, NULL, "pod", 0};
 	char inner[OBJECT_FIELD_MAX] = "";
 	struct object *record;
 
 	if (!cJSON_IsObject(pod))
-		return request_fail(&failure, pod ? "must be a Pod object" : "is required", "pod");
-	if (check_pod(&failure, pod))
+		object_json_fail(&whole, NULL, pod ? "must be a Pod object" : "is required");
+	check_pod(&whole);
+	if (fault.found)
 		return -EINVAL;
 	make_pending(pod);
-	if (object_read(OBJECT_POD, pod, &record, inner, error))
-		return request_fail(&failure, NULL, "pod%s%s", *inner ? "." : "", inner);
+	if (object_read(OBJECT_POD, pod, &record, inner, error)) {
+		snprintf(field, POD_MANIFEST_FIELD_MAX, "pod%s%s", *inner ? "." : "", inner);
+		return -EINVAL;
+	}
 	*out = (struct kube_pod *)record;
 	return 0;
 }

@@ -14,7 +14,7 @@
 #include "aggregator/api/pod_manifest.h"
 #include "shared/mem.h"
 
-int request_fail(const struct request_error *e, const char *why, const char *format, ...)
+int request_fail(const struct object_fault *e, const char *why, const char *format, ...)
 {
 	MEM_FORMAT(e->field, e->field_max, format);
 	if (why)

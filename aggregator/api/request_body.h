@@ -9,6 +9,7 @@
 #include "aggregator/api/route.h"
 #include "aggregator/model/model.h"
 #include "aggregator/model/object.h"
+#include "aggregator/model/object_json.h"
 #include "aggregator/state/view.h"
 #include "shared/error.h"
 
@@ -22,15 +23,8 @@ static inline bool request_lacks(const cJSON *member)
 	return !member || cJSON_IsNull(member);
 }
 
-/* Where a reader says what is wrong with a body. All borrowed. */
-struct request_error {
-	char *field; /* its path */
-	size_t field_max;
-	struct error *error;
-};
-
 /* Sets both, or where why is NULL the field alone: the reason is there already. -EINVAL. */
-int request_fail(const struct request_error *e, const char *why, const char *format, ...)
+int request_fail(const struct object_fault *e, const char *why, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* An object whose members are all in the list, for the caller to delete; NULL: *rs says why not. */

@@ -19,125 +19,92 @@
 struct parser {
 	struct scores_request *rq;
 	const struct extender_options *extender; /* NULL: none */
-	struct request_error error;
+	struct object_json body;
 };
 
-static const struct request_error *no_plugin(const struct parser *p, const char *name)
+static void refuse_plugin(const struct object_json *at, const char *name)
 {
-	error_set(p->error.error, "there is no plugin \"%.64s\"; there are %s", name,
-		  score_plugin_names());
-	return &p->error;
+	object_json_fail(at, NULL, "there is no plugin \"%.64s\"; there are %s", name,
+			 score_plugin_names());
 }
 
 /*
  * A manifest names no owner, a pod of the API server's its controller among others: its uid and
  * workload.
  */
-static int read_owner(const struct parser *p, const cJSON *metadata)
+static void read_owner(const struct parser *p, const struct object_json *metadata)
 {
-	const cJSON *list = request_member(metadata, "ownerReferences"), *item;
+	const struct object_json list = object_json_list(metadata, "ownerReferences");
 	const char *hash =
-		object_json_text(request_member(metadata, "labels"), "pod-template-hash");
-	size_t i = 0;
+		object_json_text(object_json_find(metadata->json, "labels"), "pod-template-hash");
 
-	if (request_lacks(list))
-		return 0;
-	if (!cJSON_IsArray(list))
-		return request_fail(&p->error, "must be a list", "pod.metadata.ownerReferences");
-	for (item = list->child; item; item = item->next, i++) {
-		const struct owner_ref owner = {object_json_text(item, "kind"),
-						object_json_text(item, "name"), ""};
-		const cJSON *uid = request_member(item, "uid");
+	for (struct object_json item = object_json_begin(&list); item.json;
+	     object_json_next(&item)) {
+		const struct owner_ref owner = {object_json_text(item.json, "kind"),
+						object_json_text(item.json, "name"), ""};
+		const char *uid;
 
-		if (!cJSON_IsObject(item))
-			return request_fail(&p->error, "must be an object",
-					    "pod.metadata.ownerReferences[%zu]", i);
-		if (!cJSON_IsTrue(request_member(item, "controller")))
+		if (!cJSON_IsObject(item.json))
+			object_json_fail(&item, NULL, "must be an object");
+		if (!cJSON_IsTrue(object_json_find(item.json, "controller")))
 			continue;
-		if (!cJSON_IsString(uid))
-			return request_fail(&p->error, "must be a string",
-					    "pod.metadata.ownerReferences[%zu].uid", i);
-		p->rq->owner_uid = uid->valuestring;
-		workload_key(object_json_text(metadata, "namespace"), &owner, hash,
+		uid = object_json_string(&item, "uid", NULL);
+		if (!uid)
+			object_json_fail(&item, "uid", "must be a string");
+		p->rq->owner_uid = uid;
+		workload_key(object_json_text(metadata->json, "namespace"), &owner, hash,
 			     p->rq->workload);
 	}
-	return 0;
 }
 
-/* A manifest has none. */
-static int read_uid(const struct parser *p, const cJSON *metadata)
+static void read_pod(const struct parser *p, const struct object_json *pod)
 {
-	const cJSON *uid = request_member(metadata, "uid");
-
-	if (request_lacks(uid))
-		return 0;
-	if (!cJSON_IsString(uid))
-		return request_fail(&p->error, "must be a string", "pod.metadata.uid");
-	p->rq->pod_uid = uid->valuestring;
-	return 0;
-}
-
-static int read_spec(const struct parser *p, const cJSON *pod, char field[OBJECT_FIELD_MAX])
-{
-	const cJSON *spec = request_member(pod, "spec");
-
-	if (pod_spec_read(pod, &p->rq->pod, field, p->error.error))
-		return -EINVAL;
-	if (!p->rq->args.values.limit_other_count)
-		return 0;
-	return pod_sums_read(spec, NULL, POD_SUMS_SCHEDULER, &p->rq->sums, field, p->error.error);
-}
-
-static int read_pod(const struct parser *p, const cJSON *item)
-{
-	const cJSON *metadata = request_member(item, "metadata");
+	struct object_fault *fault = pod->fault;
+	struct scores_request *rq = p->rq;
+	struct object_json metadata;
 	char inner[OBJECT_FIELD_MAX];
 
-	if (read_spec(p, item, inner)) {
-		snprintf(p->error.field, SCORES_FIELD_MAX, "pod%s%s", *inner ? "." : "", inner);
-		return -EINVAL;
+	fault->found = pod_spec_read(pod->json, &rq->pod, inner, fault->error) ||
+		       (rq->args.values.limit_other_count &&
+			pod_sums_read(object_json_find(pod->json, "spec"), NULL, POD_SUMS_SCHEDULER,
+				      &rq->sums, inner, fault->error));
+	if (fault->found) {
+		snprintf(fault->field, fault->field_max, "pod%s%s", *inner ? "." : "", inner);
+		return;
 	}
-	return read_uid(p, metadata) ? -EINVAL : read_owner(p, metadata);
+	metadata = object_json_object(pod, "metadata");
+	rq->pod_uid = object_json_string(&metadata, "uid", ""); /* a manifest has none */
+	read_owner(p, &metadata);
 }
 
-static int read_nodes(const struct parser *p, const cJSON *list)
+static void read_nodes(const struct parser *p, const struct object_json *list)
 {
-	if (request_nodes_check(list, p->error.field, p->error.error))
-		return -EINVAL;
-	p->rq->nodes = list;
-	return 0;
+	list->fault->found =
+		request_nodes_check(list->json, list->fault->field, list->fault->error);
+	p->rq->nodes = list->json;
 }
 
-static int read_variant(const struct parser *p, const cJSON *item)
+static void read_variant(const struct parser *p, const struct object_json *at)
 {
-	if (!cJSON_IsString(item))
-		return request_fail(&p->error, "must be a string", "variant");
-	if (score_variant_find(item->valuestring, &p->rq->blend.variant)) {
-		request_fail(&p->error, "", "variant");
-		return error_fail(p->error.error, -EINVAL,
-				  "there is no variant \"%.64s\"; there are %s", item->valuestring,
-				  score_variant_names());
-	}
-	extender_options_args(p->extender, p->rq->blend.variant, &p->rq->args.values);
-	return 0;
+	const char *name = object_json_string(&p->body, at->key, "");
+
+	if (at->fault->found)
+		return;
+	if (score_variant_find(name, &p->rq->blend.variant))
+		object_json_fail(at, NULL, "there is no variant \"%.64s\"; there are %s", name,
+				 score_variant_names());
+	else
+		extender_options_args(p->extender, p->rq->blend.variant, &p->rq->args.values);
 }
 
-static int read_bool(const struct parser *p, const cJSON *item, bool *out)
+static void read_explain(const struct parser *p, const struct object_json *at)
 {
-	if (!cJSON_IsBool(item))
-		return request_fail(&p->error, "must be true or false", "%s", item->string);
-	*out = cJSON_IsTrue(item);
-	return 0;
+	p->rq->explain = object_json_bool(&p->body, at->key);
 }
 
-static int read_explain(const struct parser *p, const cJSON *item)
+static void read_fits(const struct parser *p, const struct object_json *at)
 {
-	return read_bool(p, item, &p->rq->explain);
-}
-
-static int read_fits(const struct parser *p, const cJSON *item)
-{
-	return read_bool(p, item, &p->rq->fits);
+	p->rq->fits = object_json_bool(&p->body, at->key);
 }
 
 static size_t find_chosen(const struct scores_request *rq, enum score_plugin_id plugin)
@@ -156,108 +123,102 @@ static void choose(struct scores_request *rq, enum score_plugin_id plugin)
 	rq->blend.weights[rq->blend.count++] = 1;
 }
 
-static int check_variant(const struct parser *p, enum score_plugin_id plugin)
+static bool check_variant(const struct parser *p, enum score_plugin_id plugin)
 {
-	if (score_plugin_has(plugin, p->rq->blend.variant))
-		return 0;
-	request_fail(&p->error, "", "variant");
-	return error_fail(p->error.error, -EINVAL, "%s has no variant %s",
-			  score_plugin_name(plugin), score_variant_name(p->rq->blend.variant));
+	bool has = score_plugin_has(plugin, p->rq->blend.variant);
+
+	if (!has)
+		object_json_fail(&p->body, "variant", "%s has no variant %s",
+				 score_plugin_name(plugin),
+				 score_variant_name(p->rq->blend.variant));
+	return has;
 }
 
-static int read_plugins(const struct parser *p, const cJSON *list)
+static void read_plugin(const struct parser *p, const struct object_json *at)
 {
-	const cJSON *item;
-	size_t i = 0;
+	enum score_plugin_id plugin;
 
-	if (!cJSON_IsArray(list) || !list->child)
-		return request_fail(&p->error, "must be a list of at least one plugin", "plugins");
-	for (item = list->child; item; item = item->next) {
-		enum score_plugin_id plugin;
-
-		if (!cJSON_IsString(item))
-			return request_fail(&p->error, "must be the name of a plugin",
-					    "plugins[%zu]", i);
-		if (score_plugin_find(item->valuestring, &plugin))
-			return request_fail(no_plugin(p, item->valuestring), NULL, "plugins[%zu]",
-					    i);
-		if (find_chosen(p->rq, plugin) < p->rq->blend.count)
-			return request_fail(&p->error, "is named twice", "plugins[%zu]", i);
-		if (check_variant(p, plugin))
-			return -EINVAL;
+	if (!cJSON_IsString(at->json))
+		object_json_fail(at, NULL, "must be the name of a plugin");
+	else if (score_plugin_find(at->json->valuestring, &plugin))
+		refuse_plugin(at, at->json->valuestring);
+	else if (find_chosen(p->rq, plugin) < p->rq->blend.count)
+		object_json_fail(at, NULL, "is named twice");
+	else if (check_variant(p, plugin))
 		choose(p->rq, plugin);
-		i++;
-	}
-	return 0;
 }
 
-static int read_weight(const struct parser *p, const cJSON *item, bool may_choose)
+static void read_weight(const struct parser *p, const struct object_json *at, bool may_choose)
 {
 	struct scores_request *rq = p->rq;
+	double weight = cJSON_GetNumberValue(at->json);
 	enum score_plugin_id plugin;
-	size_t at;
+	size_t chosen;
 
-	if (score_plugin_find(item->string, &plugin))
-		return request_fail(no_plugin(p, item->string), NULL, "blend.%.64s", item->string);
-	at = find_chosen(rq, plugin);
-	if (at == rq->blend.count && !may_choose)
-		return request_fail(&p->error, "is not among the plugins of this request",
-				    "blend.%s", item->string);
-	if (!cJSON_IsNumber(item) || !(item->valuedouble > 0 && item->valuedouble <= 1e6))
-		return request_fail(&p->error, "must be a number above 0 and at most 1000000",
-				    "blend.%s", item->string);
-	if (check_variant(p, plugin))
-		return -EINVAL;
-	if (at == rq->blend.count)
+	if (score_plugin_find(at->key, &plugin)) {
+		refuse_plugin(at, at->key);
+		return;
+	}
+	chosen = find_chosen(rq, plugin);
+	if (chosen == rq->blend.count && !may_choose)
+		object_json_fail(at, NULL, "is not among the plugins of this request");
+	else if (!(weight > 0 && weight <= 1e6))
+		object_json_fail(at, NULL, "must be a number above 0 and at most 1000000");
+	if (at->fault->found || !check_variant(p, plugin))
+		return;
+	if (chosen == rq->blend.count)
 		choose(rq, plugin);
-	rq->blend.weights[at] = item->valuedouble;
-	return 0;
+	rq->blend.weights[chosen] = weight;
 }
 
-static int read_blend(const struct parser *p, const cJSON *object)
+static void read_plugins(const struct parser *p, const struct object_json *list)
+{
+	if (!cJSON_IsArray(list->json) || !list->json->child)
+		object_json_fail(list, NULL, "must be a list of at least one plugin");
+	for (struct object_json item = object_json_begin(list); item.json && !item.fault->found;
+	     object_json_next(&item))
+		read_plugin(p, &item);
+}
+
+static void read_blend(const struct parser *p, const struct object_json *blend)
 {
 	bool may_choose = p->rq->blend.count == 0;
-	const cJSON *item;
 
-	if (!cJSON_IsObject(object) || !object->child)
-		return request_fail(&p->error, "must be an object of plugins and weights", "blend");
-	for (item = object->child; item; item = item->next)
-		if (read_weight(p, item, may_choose))
-			return -EINVAL;
-	return 0;
+	if (!cJSON_IsObject(blend->json) || !blend->json->child)
+		object_json_fail(blend, NULL, "must be an object of plugins and weights");
+	for (struct object_json item = object_json_begin(blend); item.json && !item.fault->found;
+	     object_json_next(&item))
+		read_weight(p, &item, may_choose);
 }
 
-static int read_plugin_args(const struct parser *p, const cJSON *object)
+static void read_plugin_args(const struct parser *p, const struct object_json *at)
 {
+	struct object_fault *fault = at->fault;
 	char below[SCORES_FIELD_MAX];
 	enum score_plugin_id plugin;
 
-	if (score_plugin_find(object->string, &plugin))
-		return request_fail(no_plugin(p, object->string), NULL, "args.%.64s",
-				    object->string);
-	if (!scores_args_parse(&p->rq->args, plugin, p->rq->blend.variant, object, below,
-			       p->error.error))
-		return 0;
-	snprintf(p->error.field, SCORES_FIELD_MAX, "args.%s%s%.200s", object->string,
-		 *below ? "." : "", below);
-	return -EINVAL;
+	if (score_plugin_find(at->key, &plugin)) {
+		refuse_plugin(at, at->key);
+	} else if (scores_args_parse(&p->rq->args, plugin, p->rq->blend.variant, at->json, below,
+				     fault->error)) {
+		fault->found = true;
+		snprintf(fault->field, fault->field_max, "args.%s%s%.200s", at->key,
+			 *below ? "." : "", below);
+	}
 }
 
-static int read_args(const struct parser *p, const cJSON *object)
+static void read_args(const struct parser *p, const struct object_json *args)
 {
-	const cJSON *item;
-
-	if (!cJSON_IsObject(object))
-		return request_fail(&p->error, "must be an object of plugins", "args");
-	for (item = object->child; item; item = item->next)
-		if (read_plugin_args(p, item))
-			return -EINVAL;
-	return 0;
+	if (!cJSON_IsObject(args->json))
+		object_json_fail(args, NULL, "must be an object of plugins");
+	for (struct object_json item = object_json_begin(args); item.json && !item.fault->found;
+	     object_json_next(&item))
+		read_plugin_args(p, &item);
 }
 
 static const struct member {
 	const char *name;
-	int (*read)(const struct parser *p, const cJSON *item);
+	void (*read)(const struct parser *p, const struct object_json *at);
 } members[] = {
 	{"variant", read_variant}, {"plugins", read_plugins}, {"blend", read_blend},
 	{"args", read_args},	   {"nodes", read_nodes},     {"explain", read_explain},
@@ -266,28 +227,24 @@ static const struct member {
 
 enum { MEMBERS = sizeof(members) / sizeof(members[0]) };
 
-static int refuse_unknown(const struct parser *p, const cJSON *tree)
+static void read_members(const struct parser *p, cJSON *tree)
 {
-	for (const cJSON *item = tree->child; item; item = item->next)
-		if (!api_field_find(item->string, api_scores_members))
-			return request_fail(&p->error, "is not a member of this request", "%.64s",
-					    item->string);
-	return 0;
-}
+	struct object_fault *fault = p->body.fault;
 
-static int read_members(const struct parser *p, cJSON *tree)
-{
-	if (refuse_unknown(p, tree))
-		return -EINVAL;
-	if (pod_file_replace(tree, p->error.error))
-		return request_fail(&p->error, NULL, "pod");
-	for (size_t i = 0; i < MEMBERS; i++) {
-		const cJSON *item = request_member(tree, members[i].name);
-
-		if (item && !cJSON_IsNull(item) && members[i].read(p, item))
-			return -EINVAL;
+	for (struct object_json at = object_json_begin(&p->body); at.json; object_json_next(&at))
+		if (!api_field_find(at.key, api_scores_members))
+			object_json_fail(&at, NULL, "is not a member of this request");
+	if (!fault->found && pod_file_replace(tree, fault->error)) {
+		fault->found = true;
+		snprintf(fault->field, fault->field_max, "pod");
 	}
-	return 0;
+	for (size_t i = 0; i < MEMBERS && !fault->found; i++) {
+		const struct object_json at = {object_json_find(tree, members[i].name), fault,
+					       &p->body, members[i].name, 0};
+
+		if (at.json)
+			members[i].read(p, &at);
+	}
 }
 
 /* Arguments that the request states are kept. */
@@ -305,23 +262,24 @@ int scores_request_parse(const char *body, size_t len, const struct extender_opt
 			 struct scores_request *rq, char field[SCORES_FIELD_MAX],
 			 struct error *error)
 {
-	struct parser p = {rq, extender, {field, SCORES_FIELD_MAX, error}};
-	int err;
+	struct object_fault fault = {field, SCORES_FIELD_MAX, error, false};
+	struct parser p = {rq, extender, {NULL, &fault, NULL, "", 0}};
 
 	memset(rq, 0, sizeof(*rq));
 	rq->pod_uid = rq->owner_uid = "";
 	extender_options_args(extender, rq->blend.variant, &rq->args.values);
 	if (strlen(body) == len)
 		rq->tree = cJSON_ParseWithLengthOpts(body, len + 1, NULL, true);
+	p.body.json = rq->tree;
 	if (!cJSON_IsObject(rq->tree))
-		err = request_fail(&p.error, "the body must be a JSON object", "%s", "");
+		object_json_fail(&p.body, NULL, "the body must be a JSON object");
 	else
-		err = read_members(&p, rq->tree);
-	if (err)
+		read_members(&p, rq->tree);
+	if (fault.found)
 		scores_request_fini(rq);
 	else if (!rq->blend.count)
 		blend_by_default(rq, extender);
-	return err;
+	return fault.found ? -EINVAL : 0;
 }
 
 void scores_request_fini(struct scores_request *rq)

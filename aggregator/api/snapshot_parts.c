@@ -396,7 +396,7 @@ static int read_entry(struct snapshot *s, const struct snapshot_text *t, const c
 {
 	char field[OBJECT_FIELD_MAX] = "";
 	struct error why = {""};
-	struct object_fault fault = {field, &why, false};
+	struct object_fault fault = {field, sizeof(field), &why, false};
 	const struct object_json of = {item, &fault, NULL, "", 0};
 	struct reservation e = {
 		.uid = snapshot_member(item, "uid"),

@@ -18,28 +18,29 @@
 #include "shared/quantity.h"
 #include "shared/timefmt.h"
 
-/* Appends to what stands in field; what does not fit is cut. */
-__attribute__((format(printf, 2, 3))) static void append(char *field, const char *format, ...)
+/* Appends to what stands in the field; what does not fit is cut. */
+__attribute__((format(printf, 2, 3))) static void append(const struct object_fault *fault,
+							 const char *format, ...)
 {
-	size_t len = strlen(field);
+	size_t len = strlen(fault->field);
 
-	MEM_FORMAT(field + len, OBJECT_FIELD_MAX - len, format);
+	MEM_FORMAT(fault->field + len, fault->field_max - len, format);
 }
 
-static void append_key(char *field, const char *key)
+static void append_key(const struct object_fault *fault, const char *key)
 {
-	append(field, "%s%s", *field ? "." : "", key);
+	append(fault, "%s%s", *fault->field ? "." : "", key);
 }
 
-static void append_path(char *field, const struct object_json *of)
+static void append_path(const struct object_fault *fault, const struct object_json *of)
 {
 	if (!of)
 		return;
-	append_path(field, of->up);
+	append_path(fault, of->up);
 	if (of->key)
-		append_key(field, of->key);
+		append_key(fault, of->key);
 	else
-		append(field, "[%zu]", of->index);
+		append(fault, "[%zu]", of->index);
 }
 
 void object_json_fail(const struct object_json *of, const char *key, const char *format, ...)
@@ -51,9 +52,9 @@ void object_json_fail(const struct object_json *of, const char *key, const char 
 		return;
 	fault->found = true;
 	fault->field[0] = '\0';
-	append_path(fault->field, of);
+	append_path(fault, of);
 	if (key)
-		append_key(fault->field, key);
+		append_key(fault, key);
 	MEM_FORMAT(what.text, sizeof(what.text), format);
 	error_set(fault->error, "%s", what.text);
 }
@@ -106,15 +107,18 @@ struct object_json object_json_list(const struct object_json *of, const char *ke
 	return member(of, key, cJSON_IsArray, "a list");
 }
 
-struct object_json object_json_begin(const struct object_json *list)
+struct object_json object_json_begin(const struct object_json *parent)
 {
-	return (struct object_json){object_json_first(list->json), list->fault, list, NULL, 0};
+	const cJSON *child = parent->json ? parent->json->child : NULL;
+
+	return (struct object_json){child, parent->fault, parent, child ? child->string : NULL, 0};
 }
 
-void object_json_next(struct object_json *element)
+void object_json_next(struct object_json *child)
 {
-	element->json = element->json->next;
-	element->index++;
+	child->json = child->json->next;
+	child->key = child->json ? child->json->string : NULL;
+	child->index++;
 }
 
 size_t object_json_count(const struct object_json *list)

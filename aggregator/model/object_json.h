@@ -15,7 +15,8 @@
 
 /* Where the first error of an object goes; later ones are dropped. All borrowed. */
 struct object_fault {
-	char *field; /* of OBJECT_FIELD_MAX: its path is written here */
+	char *field; /* its path is written here */
+	size_t field_max;
 	struct error *error;
 	bool found;
 };
@@ -65,9 +66,9 @@ int64_t object_json_time(const struct object_json *of, const char *key);
  */
 bool object_json_resources(const struct object_json *of, const char *key, struct resources *out);
 
-/* The first element of a list; its json is NULL behind the last one. */
-struct object_json object_json_begin(const struct object_json *list);
-void object_json_next(struct object_json *element);
+/* The first element of a list, or member of an object; its json is NULL behind the last one. */
+struct object_json object_json_begin(const struct object_json *parent);
+void object_json_next(struct object_json *child);
 size_t object_json_count(const struct object_json *list);
 
 /* A quantity as JSON writes it, a string or a number; not negative. 0 or -EINVAL. */

@@ -386,7 +386,7 @@ static void read_names(struct object_source *s)
 int object_read(enum object_kind kind, const cJSON *json, struct object **out,
 		char field[OBJECT_FIELD_MAX], struct error *error)
 {
-	struct object_fault fault = {field, error, false};
+	struct object_fault fault = {field, OBJECT_FIELD_MAX, error, false};
 	struct object_source s = {.whole = {json, &fault, NULL, "", 0}, .kind = kind};
 	struct object *o = NULL;
 

@@ -264,10 +264,7 @@ void object_text_init(struct object_text *t, struct buf *out, size_t most)
 static bool fail_below(const struct object_text *t,
 		       const struct object_json *of) /* NOLINT(misc-no-recursion) */
 {
-	struct object_json here = {.fault = of->fault, .up = of};
-
-	for (here.json = of->json->child; here.json; object_json_next(&here)) {
-		here.key = here.json->string;
+	for (struct object_json here = object_json_begin(of); here.json; object_json_next(&here)) {
 		if (here.json == t->beyond)
 			object_json_fail(&here, NULL, "%s", t->error.text);
 		if (here.json == t->beyond || fail_below(t, &here))

@@ -221,7 +221,7 @@ static void read_spec(const struct object_json *spec, struct pod_spec *out)
 
 int pod_spec_read(const cJSON *json, struct pod_spec *spec, char *field, struct error *error)
 {
-	struct object_fault fault = {field, error, false};
+	struct object_fault fault = {field, OBJECT_FIELD_MAX, error, false};
 	const struct object_json pod = {json, &fault, NULL, "", 0};
 	struct object_json part;
 	struct pod_spec parsed = {0};

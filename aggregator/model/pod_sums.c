@@ -375,7 +375,7 @@ static void add_up(struct adder *a)
 int pod_sums_read(const cJSON *spec, const cJSON *status, enum pod_sums_rule rule,
 		  struct pod_sums *out, char *field, struct error *error)
 {
-	struct object_fault fault = {field, error, false};
+	struct object_fault fault = {field, OBJECT_FIELD_MAX, error, false};
 	struct adder a = {
 		.spec = {spec, &fault, NULL, "spec", 0},
 		.status = {rule == POD_SUMS_SCHEDULER ? status : NULL, &fault, NULL, "status", 0},

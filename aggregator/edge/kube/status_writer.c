@@ -55,7 +55,7 @@ static bool is_same(const cJSON *used, const struct resources *wanted)
 {
 	char field[OBJECT_FIELD_MAX];
 	struct error why;
-	struct object_fault fault = {field, &why, false};
+	struct object_fault fault = {field, sizeof(field), &why, false};
 	const struct object_json of = {used, &fault, NULL, "", 0};
 	struct resources there = RESOURCES_NONE;
 	bool same;
