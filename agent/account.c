@@ -18,7 +18,6 @@
  */
 #include "agent/account.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 /* Which neighbour a pod's waiting for CPU follows: an estimate from samples. Pure. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

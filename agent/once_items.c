@@ -2,7 +2,6 @@
 #include "agent/once.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shared/arith.h"

@@ -17,7 +17,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <sodium.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shared/clock.h"

@@ -13,7 +13,6 @@
 #include "aggregator/state/counters.h"
 #include "aggregator/state/view.h"
 #include "shared/buf.h"
-#include "shared/error.h"
 
 struct window_buckets;
 

@@ -15,7 +15,6 @@
 #include "aggregator/api/snapshot_text.h"
 #include "shared/array.h"
 #include "shared/jsonw.h"
-#include "shared/mem.h"
 
 struct parser {
 	struct snapshot_text text; /* where it stands */

@@ -21,7 +21,6 @@
  * summed over nodes that the API knows, where there is one, and usage over those under "measured",
  * which were heard within 5 minutes.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/api/api.h"

@@ -24,7 +24,6 @@
 #include "aggregator/api/view_json.h"
 #include "aggregator/model/pod_sums.h"
 #include "aggregator/state/stats_json_parts.h"
-#include "shared/clock.h"
 #include "shared/jsonw.h"
 
 /* The inputs of one answer. */

@@ -4,7 +4,6 @@
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "aggregator/api/route.h"
 #include "aggregator/model/model.h"

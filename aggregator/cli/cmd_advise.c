@@ -3,7 +3,6 @@
  * evenkeel advise: requests and limits for the containers of workloads, those first whose requests
  * are too small. Forms that change workloads are in advise_changes.c.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

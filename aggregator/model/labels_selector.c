@@ -6,7 +6,6 @@
 #include "aggregator/model/labels_selector.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

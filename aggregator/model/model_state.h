@@ -4,7 +4,6 @@
 
 #include "aggregator/model/model.h"
 #include "shared/hash.h"
-#include "shared/mem.h"
 
 /* A template that pods of the model share. */
 struct model_template {

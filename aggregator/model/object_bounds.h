@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include <cjson/cJSON.h>
 #include <stddef.h>
 
 /* The text of a pod's template, and that of any other object, in bytes. */

@@ -2,7 +2,6 @@
 /* Which members of each kind of object are kept, and their canonical text (object.h). */
 #pragma once
 
-#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 

@@ -8,7 +8,6 @@
  * that of containers that were resized in place and not finished: their sums cannot be told from
  * the template.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
  * end. The tree is not kept.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/model/object_keep.h"

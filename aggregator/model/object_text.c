@@ -12,7 +12,6 @@
 #include "aggregator/model/object_text.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,10 +11,8 @@
 #include <stdint.h>
 
 #include "aggregator/state/workload_memory.h"
-#include "shared/buf.h"
 #include "shared/error.h"
 #include "shared/frame.h"
-#include "shared/histogram.h"
 #include "shared/interval.h"
 #include "shared/jsonw.h"
 

@@ -22,7 +22,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>

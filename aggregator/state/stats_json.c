@@ -9,7 +9,6 @@
  */
 #include "aggregator/state/stats_json.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

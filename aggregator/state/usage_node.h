@@ -18,7 +18,6 @@
 #include "shared/frame.h"
 #include "shared/hash.h"
 #include "shared/interval.h"
-#include "shared/mem.h"
 
 /*
  * How long windows and references are kept after they were last seen: nothing of them is in a

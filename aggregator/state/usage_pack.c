@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "aggregator/state/usage_node.h"
-#include "shared/mem.h"
 
 #define LATEST_BITS                                                                                \
 	((uint32_t)(USAGE_CPU | USAGE_MEMORY | USAGE_WORKING_SET | USAGE_SWAP | USAGE_PIDS))

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_internal.h"
-#include "shared/mem.h"
 
 static bool leaves_already(const void *run, const struct kube_pod *pod)
 {

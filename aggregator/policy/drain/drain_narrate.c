@@ -5,11 +5,9 @@
  * on the cluster.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/policy/drain/drain_internal.h"
-#include "shared/mem.h"
 
 static const double GIB = 1073741824.0;
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "shared/arith.h"
-#include "shared/mem.h"
 
 /* 0: empty, 1: only pods that end by themselves, 2: pods move. */
 static int class_of(const struct drain_rank *r)

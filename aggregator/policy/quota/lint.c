@@ -10,7 +10,6 @@
  */
 #include "aggregator/policy/quota/lint.h"
 
-#include <assert.h>
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "aggregator/policy/quota/preempt_internal.h"
-#include "shared/mem.h"
 #include "shared/units.h"
 
 #define NS_PER_SECOND 1e9

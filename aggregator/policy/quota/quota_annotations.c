@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "shared/duration.h"
-#include "shared/mem.h"
 #include "shared/quantity.h"
 
 #define SECOND_NS     1000000000LL

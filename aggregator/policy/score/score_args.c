@@ -5,7 +5,6 @@
  * where the list is read.
  */
 #include <errno.h>
-#include <math.h>
 
 #include "aggregator/policy/score/score.h"
 

@@ -3,7 +3,6 @@
  * The narration of a step, one statement a line. Neighbouring moves of the same kind are one
  * statement, and long lists are cut; the result has every move.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/policy/slack/slack_internal.h"
