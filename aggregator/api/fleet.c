@@ -100,8 +100,10 @@ static void write_labels(struct jsonw *w, const struct kube_node *known)
 	X(CPU_KERNEL, "limitRatio.kernel.cpu", 4, limits_ratio(&r->shares.kernel, RESOURCE_CPU))   \
 	X(MEM_KERNEL, "limitRatio.kernel.memory", 4,                                               \
 	  limits_ratio(&r->shares.kernel, RESOURCE_MEMORY))                                        \
-	X(CPU_UNLIMITED, "unlimitedContainers.cpu", 0, OF_API(r->node->sums.unlimited_cpu))        \
-	X(MEM_UNLIMITED, "unlimitedContainers.memory", 0, OF_API(r->node->sums.unlimited_mem))     \
+	X(CPU_UNLIMITED, "unlimitedContainers.cpu", 0,                                             \
+	  OF_API(r->node->sums.load[RESOURCE_CPU].unlimited))                                      \
+	X(MEM_UNLIMITED, "unlimitedContainers.memory", 0,                                          \
+	  OF_API(r->node->sums.load[RESOURCE_MEMORY].unlimited))                                   \
 	X(PODS, "pods", 0, OF_API(r->node->sums.pods))                                             \
 	X(CPU, "usage.cpuMillicores.latest.value", 0, latest_of(r, LATEST_cpu_milli))              \
 	X(CPU_MEAN, "usage.cpuMillicores.windows.5m.mean", 1, AVERAGED(cpu_milli, mean))           \

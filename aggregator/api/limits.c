@@ -26,60 +26,38 @@ static int64_t allocatable(const struct view_node *n, enum resource_id id)
 	return id == RESOURCE_CPU ? n->cpu_allocatable_milli : n->mem_allocatable_bytes;
 }
 
-static double declared_sum(const struct view_node *n, enum resource_id id,
-			   enum limits_unlimited policy)
+/* The limits, and what those without one count as. */
+static double sum_of(int64_t limits, uint32_t unlimited, int64_t unlimited_requests, double each,
+		     enum limits_unlimited policy)
 {
-	const struct view_sums *s = &n->sums;
-	bool cpu = id == RESOURCE_CPU;
-	double sum = (double)s->limits.of[id];
+	double sum = (double)limits;
 
 	if (policy == UNLIMITED_ALLOCATABLE)
-		sum += (double)(cpu ? s->unlimited_cpu : s->unlimited_mem) *
-		       (double)allocatable(n, id);
+		sum += (double)unlimited * each;
 	if (policy == UNLIMITED_REQUESTS)
-		sum += (double)(cpu ? s->unlimited_requests_cpu : s->unlimited_requests_mem);
+		sum += (double)unlimited_requests;
 	return sum;
-}
-
-static double kernel_sum(const struct view_node *n, enum resource_id id,
-			 enum limits_unlimited policy)
-{
-	const struct view_sums *s = &n->sums;
-	bool cpu = id == RESOURCE_CPU;
-	double sum = (double)(cpu ? s->kernel_cpu_milli : s->kernel_mem_bytes);
-
-	if (policy == UNLIMITED_ALLOCATABLE)
-		sum += (double)(cpu ? s->kernel_unlimited_cpu : s->kernel_unlimited_mem) *
-		       (double)allocatable(n, id);
-	if (policy == UNLIMITED_REQUESTS)
-		sum += (double)(cpu ? s->kernel_unlimited_requests_cpu
-				    : s->kernel_unlimited_requests_mem);
-	return sum;
-}
-
-/* Anything at all of what the kernel enforces there. */
-static bool is_kernel_known(const struct view_node *n, enum resource_id id)
-{
-	const struct view_sums *s = &n->sums;
-	bool some = id == RESOURCE_CPU ? s->kernel_cpu_milli || s->kernel_unlimited_cpu
-				       : s->kernel_mem_bytes || s->kernel_unlimited_mem;
-
-	return n->stats->end_ns && (some || !s->kernel_unknown);
 }
 
 void limits_add(struct limits_shares *to, const struct view_node *n, enum limits_unlimited policy)
 {
 	for (int r = 0; r < LIMITS_RESOURCES; r++) {
 		enum resource_id id = (enum resource_id)r;
+		const struct pod_load *declared = &n->sums.load[id];
+		const struct kernel_sum *kernel = &n->sums.kernel[id];
 		double of = (double)allocatable(n, id);
 
 		if (!n->model || of <= 0)
 			continue;
-		to->declared.sum[id] += declared_sum(n, id, policy);
+		to->declared.sum[id] += sum_of(n->sums.limits.of[id], declared->unlimited,
+					       declared->unlimited_requests, of, policy);
 		to->declared.of[id] += of;
-		if (!is_kernel_known(n, id))
+		/* Anything at all of what the kernel enforces there. */
+		if (!n->stats->end_ns ||
+		    (!kernel->limits && !kernel->unlimited && n->sums.kernel_unknown))
 			continue;
-		to->kernel.sum[id] += kernel_sum(n, id, policy);
+		to->kernel.sum[id] += sum_of(kernel->limits, kernel->unlimited,
+					     kernel->unlimited_requests, of, policy);
 		to->kernel.of[id] += of;
 	}
 }
@@ -89,15 +67,10 @@ double limits_ratio(const struct limits_share *s, enum resource_id id)
 	return s->of[id] > 0 ? s->sum[id] / s->of[id] : NAN;
 }
 
-static bool has_limit(const struct resource_list *l, enum resource_id id)
-{
-	return id == RESOURCE_CPU ? l->has_cpu : l->has_mem;
-}
-
 static bool all_limited(const struct container_spec *containers, size_t count, enum resource_id id)
 {
 	for (size_t i = 0; i < count; i++)
-		if (!has_limit(&containers[i].limits, id))
+		if (!containers[i].limits.has[id])
 			return false;
 	return true;
 }
@@ -106,7 +79,7 @@ static int64_t declared_limit(const struct kube_pod *pod, enum resource_id id)
 {
 	const struct pod_spec *spec = &pod->template->spec;
 	const struct resources *limits = kube_pod_limits(pod);
-	bool whole = spec->has_pod_resources && has_limit(&spec->pod_limits, id);
+	bool whole = spec->has_pod_resources && spec->pod_limits.has[id];
 
 	if (!resources_has(limits, id))
 		return LIMIT_NONE;

@@ -152,10 +152,10 @@ static double limit_ratio(const struct view_node *n, bool kernel, enum resource_
 	  "Limits that those pods declare.", (double)n->sums.limits.of[RESOURCE_MEMORY])           \
 	X(kernel_cpu, KNOWN, "evenkeel_node_cpu_kernel_limits_cores", "",                          \
 	  "Limits that the kernel enforces on those pods.",                                        \
-	  p->end_ns ? (double)n->sums.kernel_cpu_milli *MILLI : NAN)                               \
+	  p->end_ns ? (double)n->sums.kernel[RESOURCE_CPU].limits *MILLI : NAN)                    \
 	X(kernel_mem, KNOWN, "evenkeel_node_memory_kernel_limits_bytes", "",                       \
 	  "Limits that the kernel enforces on those pods.",                                        \
-	  p->end_ns ? (double)n->sums.kernel_mem_bytes : NAN)                                      \
+	  p->end_ns ? (double)n->sums.kernel[RESOURCE_MEMORY].limits : NAN)                        \
 	X(exclusive, MEASURED, "evenkeel_node_cpu_exclusive_cores", "",                            \
 	  "CPUs that one pod each has alone.", positive(p->exclusive_cpu_milli) * MILLI)           \
 	X(idle_cpu, MEASURED, "evenkeel_node_cpu_held_idle_cores", "",                             \
@@ -174,9 +174,9 @@ static double limit_ratio(const struct view_node *n, bool kernel, enum resource_
 	X(enforced_mem, KNOWN, "evenkeel_node_limit_ratio", ",resource=\"memory\",by=\"kernel\"",  \
 	  NULL, limit_ratio(n, true, RESOURCE_MEMORY))                                             \
 	X(unlimited_cpu, KNOWN, "evenkeel_node_unlimited_containers", ",resource=\"cpu\"",         \
-	  "Containers without a limit.", n->sums.unlimited_cpu)                                    \
+	  "Containers without a limit.", n->sums.load[RESOURCE_CPU].unlimited)                     \
 	X(unlimited_mem, KNOWN, "evenkeel_node_unlimited_containers", ",resource=\"memory\"",      \
-	  NULL, n->sums.unlimited_mem)                                                             \
+	  NULL, n->sums.load[RESOURCE_MEMORY].unlimited)                                           \
 	X(pods, KNOWN, "evenkeel_node_pods", "", "Pods that are neither done nor failed.",         \
 	  n->sums.pods)
 /* clang-format on */

@@ -59,12 +59,12 @@ static void add_sums(struct view_sums *to, const struct view_sums *more)
 {
 	resources_add(&to->requests, &more->requests);
 	resources_add(&to->limits, &more->limits);
-	to->unlimited_cpu += more->unlimited_cpu;
-	to->unlimited_mem += more->unlimited_mem;
-	to->kernel_cpu_milli = add_saturating(to->kernel_cpu_milli, more->kernel_cpu_milli);
-	to->kernel_mem_bytes = add_saturating(to->kernel_mem_bytes, more->kernel_mem_bytes);
-	to->kernel_unlimited_cpu += more->kernel_unlimited_cpu;
-	to->kernel_unlimited_mem += more->kernel_unlimited_mem;
+	for (int id = 0; id < POD_LOADS; id++) {
+		to->load[id].unlimited += more->load[id].unlimited;
+		to->kernel[id].limits =
+			add_saturating(to->kernel[id].limits, more->kernel[id].limits);
+		to->kernel[id].unlimited += more->kernel[id].unlimited;
+	}
 	to->kernel_unknown += more->kernel_unknown;
 }
 

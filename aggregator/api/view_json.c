@@ -79,11 +79,13 @@ void view_json_write_unlimited(struct jsonw *w, uint32_t cpu, uint32_t memory)
 void view_json_write_limits(struct jsonw *w, const struct view_sums *sums)
 {
 	view_json_write_resources(w, "limits", &sums->limits, ABSENT_ZERO);
-	view_json_write_unlimited(w, sums->unlimited_cpu, sums->unlimited_mem);
+	view_json_write_unlimited(w, sums->load[RESOURCE_CPU].unlimited,
+				  sums->load[RESOURCE_MEMORY].unlimited);
 	jsonw_key_object(w, "kernelLimits");
-	jsonw_key_int(w, "cpuMillicores", sums->kernel_cpu_milli);
-	jsonw_key_int(w, "memoryBytes", sums->kernel_mem_bytes);
-	view_json_write_unlimited(w, sums->kernel_unlimited_cpu, sums->kernel_unlimited_mem);
+	jsonw_key_int(w, "cpuMillicores", sums->kernel[RESOURCE_CPU].limits);
+	jsonw_key_int(w, "memoryBytes", sums->kernel[RESOURCE_MEMORY].limits);
+	view_json_write_unlimited(w, sums->kernel[RESOURCE_CPU].unlimited,
+				  sums->kernel[RESOURCE_MEMORY].unlimited);
 	jsonw_key_int(w, "unknownPods", sums->kernel_unknown);
 	jsonw_object_close(w);
 }

@@ -7,16 +7,7 @@
 
 static int64_t amount(const struct resource_list *list, enum resource_id resource)
 {
-	if (resource == RESOURCE_CPU)
-		return list->has_cpu ? list->cpu_milli : 0;
-	return list->has_mem ? list->mem_bytes : 0;
-}
-
-static int64_t need(const struct pod_spec *pod, enum resource_id resource, bool limits,
-		    bool upstream)
-{
-	return resource == RESOURCE_CPU ? pod_spec_cpu_milli(pod, limits, upstream)
-					: pod_spec_mem_bytes(pod, limits, upstream);
+	return list->has[resource] ? list->of[resource] : 0;
 }
 
 static void add_container(struct pod_bound *bound, const struct container_spec *c,
@@ -37,7 +28,7 @@ struct pod_bound pod_load_bound(const struct pod_spec *pod, enum resource_id res
 {
 	int64_t stated = pod->has_pod_resources ? amount(&pod->pod_limits, resource) : 0;
 	int64_t overhead = amount(&pod->overhead, resource);
-	struct pod_bound bound = {need(pod, resource, true, false), overhead, 0, 0};
+	struct pod_bound bound = {pod_spec_need(pod, resource, true, false), overhead, 0, 0};
 
 	if (stated > 0) {
 		bound.limit_running = bound.limit;
@@ -53,8 +44,8 @@ struct pod_bound pod_load_bound(const struct pod_spec *pod, enum resource_id res
 
 int64_t pod_load_limit_trimaran(const struct pod_spec *pod, enum resource_id resource)
 {
-	int64_t request = need(pod, resource, false, true);
-	int64_t limit = need(pod, resource, true, true);
+	int64_t request = pod_spec_need(pod, resource, false, true);
+	int64_t limit = pod_spec_need(pod, resource, true, true);
 
 	return limit > request ? limit : request;
 }
@@ -72,10 +63,10 @@ void pod_load_add(struct pod_load *load, const struct pod_spec *pod, enum resour
 {
 	struct pod_bound bound = pod_load_bound(pod, resource);
 
-	load->requests = add_saturating(load->requests, need(pod, resource, false, false));
+	load->requests = add_saturating(load->requests, pod_spec_need(pod, resource, false, false));
 	add_bound(load, &bound);
 	load->requests_trimaran =
-		add_saturating(load->requests_trimaran, need(pod, resource, false, true));
+		add_saturating(load->requests_trimaran, pod_spec_need(pod, resource, false, true));
 	load->limits_trimaran =
 		add_saturating(load->limits_trimaran, pod_load_limit_trimaran(pod, resource));
 	for (size_t i = 0; i < pod->container_count; i++)

@@ -21,8 +21,6 @@ struct pod_load {
 	uint32_t unknown;
 };
 
-enum { POD_LOADS = RESOURCE_MEMORY + 1 }; /* by RESOURCE_CPU and RESOURCE_MEMORY */
-
 /* The bound on a pod's use of one resource. */
 struct pod_bound {
 	int64_t limit; /* as Kubernetes counts: init containers, overhead */

@@ -23,52 +23,40 @@
 #include "shared/mem.h"
 #include "shared/quantity.h"
 
-struct amount {
-	bool has;
-	int64_t value;
-};
-
-typedef struct amount amount_of(const struct resource_list *list);
-
-static struct amount cpu_of(const struct resource_list *list)
+static int64_t amount_of(const struct resource_list *list, enum resource_id id)
 {
-	return (struct amount){list->has_cpu, list->has_cpu ? list->cpu_milli : 0};
+	return list->has[id] ? list->of[id] : 0;
 }
 
-static struct amount mem_of(const struct resource_list *list)
+static int64_t of_container(const struct container_spec *c, bool limits, enum resource_id id)
 {
-	return (struct amount){list->has_mem, list->has_mem ? list->mem_bytes : 0};
+	return amount_of(limits ? &c->limits : &c->requests, id);
 }
 
-static int64_t of_container(const struct container_spec *c, bool limits, amount_of *of)
-{
-	return of(limits ? &c->limits : &c->requests).value;
-}
-
-static int64_t container_sum(const struct pod_spec *p, bool limits, amount_of *of)
+static int64_t container_sum(const struct pod_spec *p, bool limits, enum resource_id id)
 {
 	int64_t sum = 0;
 
 	for (size_t i = 0; i < p->container_count; i++)
-		sum = add_saturating(sum, of_container(&p->containers[i], limits, of));
+		sum = add_saturating(sum, of_container(&p->containers[i], limits, id));
 	return sum;
 }
 
-static int64_t need_upstream(const struct pod_spec *p, bool limits, amount_of *of)
+static int64_t need_upstream(const struct pod_spec *p, bool limits, enum resource_id id)
 {
-	int64_t need = container_sum(p, limits, of);
+	int64_t need = container_sum(p, limits, id);
 
 	for (size_t i = 0; i < p->init_count; i++)
-		need = int_max(need, of_container(&p->init[i], limits, of));
-	return add_saturating(need, of(&p->overhead).value);
+		need = int_max(need, of_container(&p->init[i], limits, id));
+	return add_saturating(need, amount_of(&p->overhead, id));
 }
 
-static int64_t need_of_containers(const struct pod_spec *p, bool limits, amount_of *of)
+static int64_t need_of_containers(const struct pod_spec *p, bool limits, enum resource_id id)
 {
 	int64_t sidecars = 0, start = 0;
 
 	for (size_t i = 0; i < p->init_count; i++) {
-		int64_t own = of_container(&p->init[i], limits, of);
+		int64_t own = of_container(&p->init[i], limits, id);
 
 		if (p->init[i].sidecar) {
 			sidecars = add_saturating(sidecars, own);
@@ -77,31 +65,23 @@ static int64_t need_of_containers(const struct pod_spec *p, bool limits, amount_
 			start = int_max(start, add_saturating(own, sidecars));
 		}
 	}
-	return int_max(add_saturating(container_sum(p, limits, of), sidecars), start);
+	return int_max(add_saturating(container_sum(p, limits, id), sidecars), start);
 }
 
-static int64_t need(const struct pod_spec *p, bool limits, amount_of *of)
+int64_t pod_spec_need(const struct pod_spec *p, enum resource_id id, bool limits, bool upstream)
 {
 	const struct resource_list *stated = limits ? &p->pod_limits : &p->pod_requests;
 	int64_t value;
 
-	if (p->has_pod_resources && of(stated).has)
-		value = of(stated).value;
+	if (upstream)
+		return need_upstream(p, limits, id);
+	if (p->has_pod_resources && stated->has[id])
+		value = stated->of[id];
 	else
-		value = need_of_containers(p, limits, of);
+		value = need_of_containers(p, limits, id);
 	if (limits && value == 0)
 		return 0;
-	return add_saturating(value, of(&p->overhead).value);
-}
-
-int64_t pod_spec_cpu_milli(const struct pod_spec *p, bool limits, bool upstream)
-{
-	return upstream ? need_upstream(p, limits, cpu_of) : need(p, limits, cpu_of);
-}
-
-int64_t pod_spec_mem_bytes(const struct pod_spec *p, bool limits, bool upstream)
-{
-	return upstream ? need_upstream(p, limits, mem_of) : need(p, limits, mem_of);
+	return add_saturating(value, amount_of(&p->overhead, id));
 }
 
 void pod_spec_free_members(struct pod_spec *p)
@@ -118,38 +98,31 @@ void pod_spec_free_members(struct pod_spec *p)
  * struct container_spec per element of its arrays.
  */
 
-static void read_amount(const struct object_json *list, const char *key,
-			int (*parse)(const char *, int64_t *, struct error *), bool *has,
-			int64_t *out)
-{
-	const cJSON *item = object_json_find(list->json, key);
-	struct error why;
-
-	if (!item)
-		return;
-	*has = true;
-	if (object_json_quantity(item, parse, out, &why))
-		object_json_fail(list, key, "%s", why.text);
-}
-
 static void read_list(const struct object_json *of, const char *key, struct resource_list *out)
 {
 	const struct object_json list = object_json_object(of, key);
+	struct error why;
 
-	read_amount(&list, "cpu", quantity_parse_milli, &out->has_cpu, &out->cpu_milli);
-	read_amount(&list, "memory", quantity_parse_units, &out->has_mem, &out->mem_bytes);
+	for (int id = 0; id < POD_LOADS; id++) {
+		const char *name = resource_name((enum resource_id)id);
+		const cJSON *item = object_json_find(list.json, name);
+
+		out->has[id] = item != NULL;
+		if (item && object_json_quantity(item,
+						 id == RESOURCE_CPU ? quantity_parse_milli
+								    : quantity_parse_units,
+						 &out->of[id], &why))
+			object_json_fail(&list, name, "%s", why.text);
+	}
 }
 
 static void default_to(struct resource_list *requests, const struct resource_list *limits)
 {
-	if (!requests->has_cpu && limits->has_cpu) {
-		requests->has_cpu = true;
-		requests->cpu_milli = limits->cpu_milli;
-	}
-	if (!requests->has_mem && limits->has_mem) {
-		requests->has_mem = true;
-		requests->mem_bytes = limits->mem_bytes;
-	}
+	for (int id = 0; id < POD_LOADS; id++)
+		if (!requests->has[id] && limits->has[id]) {
+			requests->has[id] = true;
+			requests->of[id] = limits->of[id];
+		}
 }
 
 /* Whether the member is there. */
@@ -184,10 +157,10 @@ static void read_containers(const struct object_json *spec, const char *key,
 	}
 }
 
-static bool requested(const struct container_spec *c, size_t count, bool mem)
+static bool requested(const struct container_spec *c, size_t count, int id)
 {
 	for (size_t i = 0; i < count; i++)
-		if (mem ? c[i].requests.has_mem : c[i].requests.has_cpu)
+		if (c[i].requests.has[id])
 			return true;
 	return false;
 }
@@ -200,10 +173,10 @@ static void default_pod_requests(struct pod_spec *s)
 {
 	struct resource_list limits = s->pod_limits;
 
-	limits.has_cpu = limits.has_cpu && !requested(s->containers, s->container_count, false) &&
-			 !requested(s->init, s->init_count, false);
-	limits.has_mem = limits.has_mem && !requested(s->containers, s->container_count, true) &&
-			 !requested(s->init, s->init_count, true);
+	for (int id = 0; id < POD_LOADS; id++)
+		limits.has[id] = limits.has[id] &&
+				 !requested(s->containers, s->container_count, id) &&
+				 !requested(s->init, s->init_count, id);
 	default_to(&s->pod_requests, &limits);
 }
 

@@ -10,12 +10,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "aggregator/model/resources.h"
 #include "shared/error.h"
+
+enum { POD_LOADS = RESOURCE_MEMORY + 1 }; /* by RESOURCE_CPU and RESOURCE_MEMORY */
 
 /* A key that is absent differs from an explicit 0. */
 struct resource_list {
-	bool has_cpu, has_mem;
-	int64_t cpu_milli, mem_bytes;
+	union {
+		bool has[POD_LOADS];
+		struct {
+			bool has_cpu, has_mem;
+		};
+	};
+	union {
+		int64_t of[POD_LOADS];
+		struct {
+			int64_t cpu_milli, mem_bytes;
+		};
+	};
 };
 
 struct container_spec {
@@ -46,5 +59,4 @@ void pod_spec_free_members(struct pod_spec *p);
  * container sum and each init container, plus overhead; sidecars and pod level unknown to it), else
  * as the kube-scheduler does today (sidecars added to both sides, pod level first, overhead).
  */
-int64_t pod_spec_cpu_milli(const struct pod_spec *p, bool limits, bool upstream);
-int64_t pod_spec_mem_bytes(const struct pod_spec *p, bool limits, bool upstream);
+int64_t pod_spec_need(const struct pod_spec *p, enum resource_id id, bool limits, bool upstream);

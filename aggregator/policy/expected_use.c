@@ -107,7 +107,8 @@ static void guess_cpu(const struct pod_spec *pod, const struct score_args *args,
 void expected_use_read(const struct pod_spec *pod, const struct score_args *args,
 		       const struct score_owner *owner, struct expected_use *out)
 {
-	*out = (struct expected_use){.mem_bytes = pod_spec_mem_bytes(pod, false, false)};
+	*out = (struct expected_use){.mem_bytes =
+					     pod_spec_need(pod, RESOURCE_MEMORY, false, false)};
 	if (!owner->known) {
 		if (pod->container_count) /* else nodes are asked about, and no pod */
 			guess_cpu(pod, args, out);

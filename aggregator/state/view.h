@@ -32,17 +32,16 @@ struct view_sums {
 	 * init container.
 	 */
 	struct resources requests, limits;
-	uint32_t unlimited_cpu, unlimited_mem; /* containers and sidecars without a limit */
-	int64_t unlimited_requests_cpu, unlimited_requests_mem; /* what those request */
 	/*
 	 * The same by what the kernel enforces on measured pods, counted alike; pods only, no
 	 * slices and units. Known limits and missing ones count beside unknown ones. A pod whose
 	 * containers are not seen counts as one.
 	 */
-	int64_t kernel_cpu_milli, kernel_mem_bytes;
-	uint32_t kernel_unlimited_cpu, kernel_unlimited_mem; /* containers without a limit */
-	int64_t kernel_unlimited_requests_cpu,
-		kernel_unlimited_requests_mem; /* what those of the API's pods request */
+	struct kernel_sum {
+		int64_t limits;
+		int64_t unlimited_requests; /* of the API's pods */
+		uint32_t unlimited; /* containers without a limit */
+	} kernel[POD_LOADS];
 	/* pods some of whose limits are not known: not measured, or not read */
 	uint32_t kernel_unknown;
 };

@@ -52,17 +52,12 @@ static int64_t unlimited_requests(const struct kube_pod *pod, enum resource_id i
 	       part_of(others, unlimited - declared.unlimited, running - declared.unlimited);
 }
 
-struct kernel_sum {
-	int64_t *limits, *requests;
-	uint32_t *unlimited;
-};
-
-static void add_bound(const struct kernel_sum *to, const struct kernel_bound *b,
-		      const struct view_pod *p, enum resource_id id)
+static void add_bound(struct kernel_sum *to, const struct kernel_bound *b, const struct view_pod *p,
+		      enum resource_id id)
 {
 	uint32_t unlimited = b->unlimited, seen = p->use->container_count;
 
-	*to->limits = add_saturating(*to->limits, b->limits);
+	to->limits = add_saturating(to->limits, b->limits);
 	if (p->pod && unlimited) {
 		uint32_t running = count_running(&p->pod->template->spec);
 		uint32_t beyond = seen > running ? seen - running : 0;
@@ -70,28 +65,24 @@ static void add_bound(const struct kernel_sum *to, const struct kernel_bound *b,
 		unlimited -= beyond < unlimited ? beyond : unlimited;
 		/* A pod whose containers are not seen is unlimited with all of them. */
 		if (kube_pod_is_active(p->pod))
-			*to->requests =
-				add_saturating(*to->requests,
+			to->unlimited_requests =
+				add_saturating(to->unlimited_requests,
 					       unlimited_requests(p->pod, id,
 								  seen ? unlimited : running,
 								  running));
 	}
-	*to->unlimited += unlimited;
+	to->unlimited += unlimited;
 }
 
 static void add_kernel(struct view_node *n, const struct view_pod *p)
 {
 	struct view_sums *s = &n->sums;
-	const struct kernel_sum cpu = {&s->kernel_cpu_milli, &s->kernel_unlimited_requests_cpu,
-				       &s->kernel_unlimited_cpu};
-	const struct kernel_sum mem = {&s->kernel_mem_bytes, &s->kernel_unlimited_requests_mem,
-				       &s->kernel_unlimited_mem};
 	struct kernel_bounds b;
 
 	kernel_bounds_sum(p->use, 1, n->cpu_allocatable_milli, n->stats->exclusive_cpu_milli,
 			  n->mem_allocatable_bytes, &b);
-	add_bound(&cpu, &b.cpu, p, RESOURCE_CPU);
-	add_bound(&mem, &b.mem, p, RESOURCE_MEMORY);
+	add_bound(&s->kernel[RESOURCE_CPU], &b.cpu, p, RESOURCE_CPU);
+	add_bound(&s->kernel[RESOURCE_MEMORY], &b.mem, p, RESOURCE_MEMORY);
 	s->kernel_unknown += b.cpu.unknown || b.mem.unknown;
 }
 
@@ -110,10 +101,6 @@ static void sum_declared(struct view_sums *s, const struct model_node *model)
 	for (size_t i = 0; i < model->pod_count; i++)
 		if (kube_pod_is_active(model->pods[i]))
 			add_declared(s, model->pods[i]);
-	s->unlimited_cpu = s->load[RESOURCE_CPU].unlimited;
-	s->unlimited_mem = s->load[RESOURCE_MEMORY].unlimited;
-	s->unlimited_requests_cpu = s->load[RESOURCE_CPU].unlimited_requests;
-	s->unlimited_requests_mem = s->load[RESOURCE_MEMORY].unlimited_requests;
 }
 
 static void copy_sums(struct view_sums *s, const struct view_sums *from)
@@ -126,9 +113,8 @@ static void copy_sums(struct view_sums *s, const struct view_sums *from)
 static void copy_declared(struct view_sums *s, const struct view_sums *from)
 {
 	copy_sums(s, from);
-	s->kernel_cpu_milli = s->kernel_mem_bytes = 0;
-	s->kernel_unlimited_requests_cpu = s->kernel_unlimited_requests_mem = 0;
-	s->kernel_unlimited_cpu = s->kernel_unlimited_mem = s->kernel_unknown = 0;
+	memset(s->kernel, 0, sizeof(s->kernel));
+	s->kernel_unknown = 0;
 }
 
 void view_sums_add(struct view_node *n, const struct view_node *before)

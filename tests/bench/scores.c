@@ -118,8 +118,8 @@ static int64_t score_all(const struct score_query *q, const struct score_node *n
 static void bench_policy(const struct view *v)
 {
 	static const struct power_model model = {"", 400, -90, -0.07};
-	struct container_spec c = {.requests = {true, true, 500, 1 << 29},
-				   .limits = {true, true, 1000, 1 << 30}};
+	struct container_spec c = {.requests = {{{true, true}}, {{500, 1 << 29}}},
+				   .limits = {{{true, true}}, {{1000, 1 << 30}}}};
 	struct pod_spec pod = {.container_count = 1, .containers = &c};
 	struct score_node *nodes = read_nodes(v, &model);
 	struct score_args args;

@@ -131,8 +131,10 @@ static enum outcome run_effective(const cJSON *c, bool limits, struct error *err
 	if (!expect)
 		return FAILED;
 	ok = ok &&
-	     values_same_int(expect, "cpu_m", pod_spec_cpu_milli(&pod, limits, true), error) &&
-	     values_same_int(expect, "mem_b", pod_spec_mem_bytes(&pod, limits, true), error);
+	     values_same_int(expect, "cpu_m", pod_spec_need(&pod, RESOURCE_CPU, limits, true),
+			     error) &&
+	     values_same_int(expect, "mem_b", pod_spec_need(&pod, RESOURCE_MEMORY, limits, true),
+			     error);
 	pod_spec_free_members(&pod);
 	return ok ? PASSED : FAILED;
 }

@@ -25,8 +25,8 @@ static void check_pod(const char *text)
 		assert(error.text[0] && strlen(field) < sizeof(field));
 	} else if (tree) {
 		for (int i = 0; i < 4; i++) {
-			assert(pod_spec_cpu_milli(&pod, i & 1, i & 2) >= 0);
-			assert(pod_spec_mem_bytes(&pod, i & 1, i & 2) >= 0);
+			assert(pod_spec_need(&pod, RESOURCE_CPU, i & 1, i & 2) >= 0);
+			assert(pod_spec_need(&pod, RESOURCE_MEMORY, i & 1, i & 2) >= 0);
 		}
 		pod_spec_free_members(&pod);
 	}

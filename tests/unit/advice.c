@@ -129,7 +129,7 @@ static void add(struct demand_weights *w, double *room, const struct part *p)
 
 static struct resource_list list_of(int64_t milli, int64_t mib)
 {
-	return (struct resource_list){milli != 0, mib != 0, milli, mib << 20};
+	return (struct resource_list){{{milli != 0, mib != 0}}, {{milli, mib << 20}}};
 }
 
 static bool is_near(bool has, double value, double want)

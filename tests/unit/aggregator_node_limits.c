@@ -28,8 +28,8 @@ static int setup(void **state)
 {
 	(void)state;
 	score_args_default(&args, SCORE_CORRECTED);
-	container = (struct container_spec){.requests = {true, true, 300, GIB},
-					    .limits = {true, true, 1000, 2 * GIB}};
+	container = (struct container_spec){.requests = {{{true, true}}, {{300, GIB}}},
+					    .limits = {{{true, true}}, {{1000, 2 * GIB}}}};
 	pod = (struct pod_spec){.container_count = 1, .containers = &container};
 	query = (struct score_query){.args = &args, .pod = &pod};
 	limits = (struct node_limits){.z = 2};

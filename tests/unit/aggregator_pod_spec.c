@@ -49,7 +49,7 @@ static struct resource_list list_of(int64_t milli)
 {
 	if (milli < 0)
 		return (struct resource_list){0};
-	return (struct resource_list){true, true, milli, milli * 1024};
+	return (struct resource_list){{{true, true}}, {{milli, milli * 1024}}};
 }
 
 static struct container_spec *containers_of(const int64_t milli[MOST], bool limits, size_t *count)
@@ -79,8 +79,8 @@ static void check(size_t i, bool limits, bool upstream, int64_t want)
 	int64_t cpu, mem;
 
 	build(i, limits, &p);
-	cpu = pod_spec_cpu_milli(&p, limits, upstream);
-	mem = pod_spec_mem_bytes(&p, limits, upstream);
+	cpu = pod_spec_need(&p, RESOURCE_CPU, limits, upstream);
+	mem = pod_spec_need(&p, RESOURCE_MEMORY, limits, upstream);
 	pod_spec_free_members(&p);
 	if (want == -2) {
 		assert_true(cpu == INT64_MAX / 1024 * 2 + 7);
@@ -105,16 +105,16 @@ static void test_sums(void **state)
 /* Each resource is on its own: a pod-level memory says nothing about CPU. */
 static void test_pod_level_per_resource(void **state)
 {
-	struct container_spec c = {.requests = {true, true, 300, 5000}};
+	struct container_spec c = {.requests = {{{true, true}}, {{300, 5000}}}};
 	struct pod_spec p = {.container_count = 1, .containers = &c, .has_pod_resources = true};
 
 	(void)state;
 	p.pod_requests = (struct resource_list){.has_mem = true, .mem_bytes = 9000};
-	assert_int_equal(pod_spec_cpu_milli(&p, false, false), 300);
-	assert_int_equal(pod_spec_mem_bytes(&p, false, false), 9000);
+	assert_int_equal(pod_spec_need(&p, RESOURCE_CPU, false, false), 300);
+	assert_int_equal(pod_spec_need(&p, RESOURCE_MEMORY, false, false), 9000);
 	p.pod_requests = (struct resource_list){.has_cpu = true, .cpu_milli = 0};
-	assert_int_equal(pod_spec_cpu_milli(&p, false, false), 0);
-	assert_int_equal(pod_spec_mem_bytes(&p, false, false), 5000);
+	assert_int_equal(pod_spec_need(&p, RESOURCE_CPU, false, false), 0);
+	assert_int_equal(pod_spec_need(&p, RESOURCE_MEMORY, false, false), 5000);
 }
 
 static void test_give_back(void **state)

@@ -77,8 +77,8 @@ static double term(const struct score_result *r, const char *name)
 
 static void test_target_corrected(void **state)
 {
-	struct container_spec c = {.requests = {true, true, 600, GIB},
-				   .limits = {true, true, 4000, GIB}};
+	struct container_spec c = {.requests = {{{true, true}}, {{600, GIB}}},
+				   .limits = {{{true, true}}, {{4000, GIB}}}};
 	struct pod_spec pod = {.container_count = 1, .containers = &c};
 	struct score_node node = node_10_cpus;
 	struct score_result r;
@@ -149,7 +149,7 @@ static void test_target_prediction(void **state)
 
 static void test_risk_variants(void **state)
 {
-	struct container_spec c = {.requests = {true, true, 800, GIB}};
+	struct container_spec c = {.requests = {{{true, true}}, {{800, GIB}}}};
 	struct pod_spec pod = {.container_count = 1, .containers = &c};
 	struct score_node node = node_10_cpus;
 	struct score_result r;

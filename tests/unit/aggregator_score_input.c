@@ -304,8 +304,8 @@ static void assumed_pods_are_part_of_every_sum(void **state)
 static struct score_result score(enum score_plugin_id plugin, struct score_node *nodes,
 				 size_t count, size_t which)
 {
-	static const struct container_spec c = {.requests = {true, true, 1000, GIB},
-						.limits = {true, true, 1000, GIB}};
+	static const struct container_spec c = {.requests = {{{true, true}}, {{1000, GIB}}},
+						.limits = {{{true, true}}, {{1000, GIB}}}};
 	static const struct pod_spec pod = {.container_count = 1,
 					    .containers = (struct container_spec *)&c};
 	struct score_scale scale;

@@ -266,9 +266,9 @@ static void what_pods_declare_is_summed(void **state)
 	assert_int_equal(n->sums.requests.of[RESOURCE_CPU], 1000 + 500 + 3000);
 	assert_int_equal(n->sums.limits.of[RESOURCE_CPU], 2000 + 3000);
 	assert_int_equal(n->sums.requests.of[RESOURCE_MEMORY], GIB);
-	assert_int_equal(n->sums.unlimited_cpu, 2);
-	assert_int_equal(n->sums.unlimited_mem, 2);
-	assert_int_equal(n->sums.unlimited_requests_cpu, 600);
+	assert_int_equal(n->sums.load[RESOURCE_CPU].unlimited, 2);
+	assert_int_equal(n->sums.load[RESOURCE_MEMORY].unlimited, 2);
+	assert_int_equal(n->sums.load[RESOURCE_CPU].unlimited_requests, 600);
 	assert_int_equal(cpu->requests, 4500);
 	assert_int_equal(cpu->limits, 5000); /* as Kubernetes counts, and the sums above */
 	assert_int_equal(cpu->limits_running, 2000); /* init containers are gone */
@@ -295,8 +295,8 @@ static void sums_follow_what_a_node_can_give_away(void **state)
 	stats = join_fixture_stats("n", NOW, &pod, 1);
 	before = view_node_renew(NULL, stats, c->nodes[0]);
 	n = view_node_renew(before, stats, c->nodes[0]);
-	assert_int_equal(n->sums.kernel_cpu_milli, 2000);
-	assert_int_equal(n->sums.kernel_unlimited_cpu, 0);
+	assert_int_equal(n->sums.kernel[RESOURCE_CPU].limits, 2000);
+	assert_int_equal(n->sums.kernel[RESOURCE_CPU].unlimited, 0);
 	assert_int_equal(n->sums.kernel_unknown, 0);
 	assert_int_equal(n->sums.requests.of[RESOURCE_CPU], 100);
 	view_node_drop(before);
@@ -306,9 +306,9 @@ static void sums_follow_what_a_node_can_give_away(void **state)
 	node_stats_drop(stats);
 	before = n;
 	n = view_node_renew(before, smaller, c->nodes[0]);
-	assert_int_equal(n->sums.kernel_cpu_milli, 0);
-	assert_int_equal(n->sums.kernel_unlimited_cpu, 1);
-	assert_int_equal(n->sums.kernel_mem_bytes, GIB);
+	assert_int_equal(n->sums.kernel[RESOURCE_CPU].limits, 0);
+	assert_int_equal(n->sums.kernel[RESOURCE_CPU].unlimited, 1);
+	assert_int_equal(n->sums.kernel[RESOURCE_MEMORY].limits, GIB);
 	assert_int_equal(n->sums.requests.of[RESOURCE_CPU], 100);
 	view_node_drop(before);
 	view_node_drop(n);
@@ -343,10 +343,11 @@ static void what_the_kernel_enforces_is_summed(void **state)
 	put((struct model_fixture_pod){.name = "not-measured", .uid = "uid-9"});
 	put((struct model_fixture_pod){.name = "done", .uid = "uid-8", .phase = "Succeeded"});
 	n = join(pods, 5);
-	assert_int_equal(n->sums.kernel_cpu_milli, 3000);
-	assert_int_equal(n->sums.kernel_unlimited_cpu, 1);
-	assert_int_equal(n->sums.kernel_mem_bytes, 5 * GIB);
-	assert_int_equal(n->sums.kernel_unlimited_mem, 1); /* more than the node has is none */
+	assert_int_equal(n->sums.kernel[RESOURCE_CPU].limits, 3000);
+	assert_int_equal(n->sums.kernel[RESOURCE_CPU].unlimited, 1);
+	assert_int_equal(n->sums.kernel[RESOURCE_MEMORY].limits, 5 * GIB);
+	assert_int_equal(n->sums.kernel[RESOURCE_MEMORY].unlimited,
+			 1); /* more than the node has is none */
 	assert_int_equal(n->sums.kernel_unknown, 2);
 	view_node_drop(n);
 }
@@ -378,11 +379,11 @@ static void the_kernels_limits_count_by_container(void **state)
 		.name = "limited", .uid = "uid-2", .cpu = "100m", .cpu_limit = "500m"});
 	put((struct model_fixture_pod){.name = "unseen", .uid = "uid-3", .cpu = "70m"});
 	n = join(pods, 3);
-	assert_int_equal(n->sums.kernel_cpu_milli, 1000);
-	assert_int_equal(n->sums.kernel_mem_bytes, 2 * GIB);
-	assert_int_equal(n->sums.kernel_unlimited_cpu, 2 + 0 + 1);
-	assert_int_equal(n->sums.kernel_unlimited_mem, 2 + 0 + 1);
-	assert_int_equal(n->sums.kernel_unlimited_requests_cpu, 70);
+	assert_int_equal(n->sums.kernel[RESOURCE_CPU].limits, 1000);
+	assert_int_equal(n->sums.kernel[RESOURCE_MEMORY].limits, 2 * GIB);
+	assert_int_equal(n->sums.kernel[RESOURCE_CPU].unlimited, 2 + 0 + 1);
+	assert_int_equal(n->sums.kernel[RESOURCE_MEMORY].unlimited, 2 + 0 + 1);
+	assert_int_equal(n->sums.kernel[RESOURCE_CPU].unlimited_requests, 70);
 	assert_int_equal(n->sums.kernel_unknown, 1);
 	view_node_drop(n);
 }

@@ -126,7 +126,7 @@ static void table_of_sources(void **state)
 
 static void what_is_stated_for_the_pod_comes_first(void **state)
 {
-	struct container_spec c = {.requests = {true, true, 900, 100 * MIB}};
+	struct container_spec c = {.requests = {{{true, true}}, {{900, 100 * MIB}}}};
 	struct pod_spec pod = {.container_count = 1,
 			       .containers = &c,
 			       .overhead = cpu(7),
@@ -147,8 +147,8 @@ static void what_is_stated_for_the_pod_comes_first(void **state)
 
 static void measured_pods_of_the_workload_come_before_all(void **state)
 {
-	struct container_spec c = {.requests = {true, true, 900, 100 * MIB},
-				   .limits = {true, true, 900, 100 * MIB}};
+	struct container_spec c = {.requests = {{{true, true}}, {{900, 100 * MIB}}},
+				   .limits = {{{true, true}}, {{900, 100 * MIB}}}};
 	struct pod_spec pod = {.container_count = 1, .containers = &c};
 	const struct owner_use measured = {.uid = "rs",
 					   .pods = 3,

@@ -80,7 +80,7 @@ static void test_pod_level_limit_is_request(void **state)
 		      &p, field, &reason, &tree),
 		0);
 	assert_null(p.name);
-	assert_int_equal(pod_spec_cpu_milli(&p, false, false), 3000);
+	assert_int_equal(pod_spec_need(&p, RESOURCE_CPU, false, false), 3000);
 	assert_false(p.pod_requests.has_mem);
 	pod_spec_free_members(&p);
 	cJSON_Delete(tree);

@@ -213,7 +213,7 @@ static void compare_columns(const struct view *v, int64_t now_ns, struct score_q
 	int64_t scores[SCORE_PLUGINS * NODES];
 	enum score_plugin_id plugins[SCORE_PLUGINS];
 	struct score_scale scales[SCORE_PLUGINS];
-	struct container_spec container = {.requests = {true, true, 700, 1 << 29}};
+	struct container_spec container = {.requests = {{{true, true}}, {{700, 1 << 29}}}};
 	struct pod_spec pod = {.container_count = 1, .containers = &container};
 	const struct score_rows *rows = score_rows_of(v);
 	struct score_pod sums;

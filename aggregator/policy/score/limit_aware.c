@@ -86,7 +86,7 @@ SCORE_ARITHMETIC struct subject standard(const struct score_query *q, const stru
 			    .on_node = side.sums};
 
 	if (q->variant == SCORE_UPSTREAM) {
-		s.pod.limit = score_pod_need(q->pod, resource, true, true);
+		s.pod.limit = pod_spec_need(q->pod, score_resource_id(resource), true, true);
 		return s;
 	}
 	s.each = score_unlimited_as(q->args, resource, side.allocatable);

@@ -216,9 +216,12 @@ static const char *refuse(const struct score_query *q, const struct score_node *
 		return "the requests of its pods are not known, which takes the Kubernetes API";
 	if (q->variant != SCORE_UPSTREAM)
 		return node->load.limits_known ? NULL : "the limits of its pods are not known";
-	for (enum score_resource i = 0; i < SCORE_RESOURCES; i++)
-		if (score_pod_need(p, i, false, true) != 0 || score_pod_need(p, i, true, true) != 0)
+	for (enum score_resource i = 0; i < SCORE_RESOURCES; i++) {
+		enum resource_id id = score_resource_id(i);
+
+		if (pod_spec_need(p, id, false, true) || pod_spec_need(p, id, true, true))
 			return NULL;
+	}
 	return "a pod that asks for nothing";
 }
 

@@ -34,7 +34,7 @@ static double jump(const struct power_model *m, double x, double p)
 static int64_t request_upstream(const struct pod_spec *pod)
 {
 	int64_t overhead = pod->overhead.has_cpu ? pod->overhead.cpu_milli : 0;
-	int64_t request = pod_spec_cpu_milli(pod, false, false);
+	int64_t request = pod_spec_need(pod, RESOURCE_CPU, false, false);
 
 	return request == overhead ? 0 : request;
 }

@@ -88,18 +88,12 @@ static inline struct score_side score_side(const struct score_node *n, enum scor
 				   n->pending_mem_bytes, &n->mem, &n->load.of[SCORE_MEMORY]};
 }
 
-static inline int64_t score_pod_need(const struct pod_spec *pod, enum score_resource resource,
-				     bool limits, bool upstream)
-{
-	return resource == SCORE_CPU ? pod_spec_cpu_milli(pod, limits, upstream)
-				     : pod_spec_mem_bytes(pod, limits, upstream);
-}
-
 /* Requests of the pod by the rules of the variant. */
 static inline int64_t score_request(const struct score_query *q, enum score_resource resource)
 {
 	return q->sums ? q->sums->of[resource].request
-		       : score_pod_need(q->pod, resource, false, q->variant == SCORE_UPSTREAM);
+		       : pod_spec_need(q->pod, score_resource_id(resource), false,
+				       q->variant == SCORE_UPSTREAM);
 }
 
 /* Expected use of the pod by the rules of the variant. */

@@ -23,6 +23,11 @@ enum score_plugin_id {
 
 enum score_resource { SCORE_CPU, SCORE_MEMORY, SCORE_RESOURCES };
 
+static inline enum resource_id score_resource_id(enum score_resource resource)
+{
+	return resource == SCORE_CPU ? RESOURCE_CPU : RESOURCE_MEMORY;
+}
+
 /* Resources beyond CPU and memory in one query of LimitAware. */
 enum { SCORE_OTHERS_MAX = 8 };
 

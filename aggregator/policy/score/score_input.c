@@ -306,8 +306,9 @@ void score_pod_read(const struct score_query *q, struct score_pod *sums)
 struct node_sums score_sums_with_pod(const struct pod_load *on_node, const struct pod_spec *pod,
 				     enum score_resource resource, int64_t allocatable)
 {
-	int64_t request = add_saturating(on_node->requests_trimaran,
-					 score_pod_need(pod, resource, false, true));
+	int64_t request =
+		add_saturating(on_node->requests_trimaran,
+			       pod_spec_need(pod, score_resource_id(resource), false, true));
 	int64_t limit = pod_load_limit_trimaran(pod, score_resource_id(resource));
 
 	return (struct node_sums){

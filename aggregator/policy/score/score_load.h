@@ -5,12 +5,6 @@
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/score/score.h"
 
-/* Both have CPU first and memory second. */
-static inline enum resource_id score_resource_id(enum score_resource resource)
-{
-	return resource == SCORE_CPU ? RESOURCE_CPU : RESOURCE_MEMORY;
-}
-
 /* See pod_load_bound(). */
 static inline struct pod_bound score_pod_bound(const struct score_query *q,
 					       enum score_resource resource)
