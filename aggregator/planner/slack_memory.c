@@ -10,12 +10,13 @@
 #include "aggregator/planner/slack_memory.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cjson/cJSON.h>
 
+#include "aggregator/model/object.h"
+#include "aggregator/model/object_json.h"
 #include "aggregator/policy/arith.h"
 #include "shared/jsonw.h"
 #include "shared/array.h"
@@ -138,8 +139,6 @@ void slack_memory_write(struct slack_state *s, struct buf *out)
 
 /* The parts that were read, until all of them are valid. */
 struct memory {
-	struct error *error;
-	bool bad;
 	size_t count;
 	struct slack_record *records; /* owned; its strings are the tree's */
 	uint32_t placeholders;
@@ -147,115 +146,99 @@ struct memory {
 	struct slack_amount arrived;
 };
 
-__attribute__((format(printf, 2, 3))) static void fail(struct memory *m, const char *format, ...)
+static int64_t read_number(const struct object_json *of, const char *name, double most)
 {
-	char text[256];
-
-	MEM_FORMAT(text, sizeof(text), format);
-	if (!m->bad)
-		error_set(m->error, "%s", text);
-	m->bad = true;
-}
-
-static const cJSON *member(const cJSON *object, const char *name)
-{
-	return cJSON_GetObjectItemCaseSensitive(object, name);
-}
-
-/* A whole number of the object at path. */
-static int64_t read_number(struct memory *m, const cJSON *object, const char *path,
-			   const char *name, double most)
-{
-	const cJSON *item = member(object, name);
-	double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
+	double value = cJSON_GetNumberValue(object_json_find(of->json, name));
 
 	if (value >= 0 && value <= most && value == (double)(int64_t)value)
 		return (int64_t)value;
-	fail(m, "%s.%s: must be a whole number of 0 to %.0f", path, name, most);
+	object_json_fail(of, name, "must be a whole number of 0 to %.0f", most);
 	return 0;
 }
 
-static int64_t read_time(struct memory *m, const cJSON *object, const char *path, const char *name)
+static int64_t read_time(const struct object_json *of, const char *name)
 {
-	const char *text = cJSON_GetStringValue(member(object, name));
+	const char *text = cJSON_GetStringValue(object_json_find(of->json, name));
 	int64_t ns;
 
 	if (text && !timefmt_parse(text, &ns, NULL) && ns >= 0)
 		return ns;
-	fail(m, "%s.%s: must be a time such as 2026-01-31T12:00:00Z", path, name);
+	object_json_fail(of, name, "must be a time such as 2026-01-31T12:00:00Z");
 	return 0;
 }
 
 /* One that comes behind *last, which it becomes. */
-static const char *read_name(struct memory *m, const cJSON *object, const char *path,
-			     const char *name, const char **last)
+static const char *read_name(const struct object_json *of, const char *name, const char **last)
 {
-	const char *text = cJSON_GetStringValue(member(object, name));
+	const char *text = object_json_text(of->json, name);
 
-	if (!text || !*text || strlen(text) > SLACK_MEMORY_NAME_MAX)
-		fail(m, "%s.%s: must be a name", path, name);
+	if (!*text || strlen(text) > SLACK_MEMORY_NAME_MAX)
+		object_json_fail(of, name, "must be a name");
 	else if (strcmp(*last, text) >= 0)
-		fail(m, "%s.%s: \"%.100s\" is out of order", path, name, text);
+		object_json_fail(of, name, "\"%.100s\" is out of order", text);
 	else
 		*last = text;
 	return *last;
 }
 
-static void read_node(struct memory *m, const cJSON *item, const char *of, size_t index,
-		      const char *class, const char **last)
+static struct object_json read_list(const struct object_json *of, const char *name)
+{
+	const struct object_json list = object_json_list(of, name);
+
+	if (!list.json)
+		object_json_fail(of, name, "must be a list");
+	return list;
+}
+
+static void read_node(struct memory *m, const struct object_json *node, const char *class,
+		      const char **last)
 {
 	struct slack_record r = {.class = class};
-	char path[64];
 
-	snprintf(path, sizeof(path), "%s.nodes[%zu]", of, index);
-	r.node = read_name(m, item, path, "node", last);
-	r.count = (uint32_t)read_number(m, item, path, "count",
+	r.node = read_name(node, "node", last);
+	r.count = (uint32_t)read_number(node, "count",
 					(double)SLACK_MEMORY_PLACEHOLDERS_MAX - m->placeholders);
 	m->placeholders += r.count;
 	ARRAY_ADD(m->records, m->count) = r;
 }
 
-static void read_class(struct memory *m, const cJSON *item, size_t index, const char **last)
+static void read_class(struct memory *m, const struct object_json *class, const char **last)
 {
-	const cJSON *nodes = member(item, "nodes");
 	struct slack_record r = {.node = ""};
+	struct object_json nodes;
 	const char *last_node = "";
-	size_t at = 0;
-	char path[32];
 
-	snprintf(path, sizeof(path), "classes[%zu]", index);
-	if (index >= SLACK_MEMORY_CLASSES_MAX)
-		fail(m, "%s: there are more than %d", path, SLACK_MEMORY_CLASSES_MAX);
-	r.class = read_name(m, item, path, "class", last);
-	r.count = (uint32_t)read_number(m, item, path, "wanted", SLACK_MEMORY_PLACEHOLDERS_MAX);
-	if (member(item, "lowerSince")) {
-		r.lower_since_ns = read_time(m, item, path, "lowerSince");
-		r.lower_target = (uint32_t)read_number(m, item, path, "lowerTarget",
-						       SLACK_MEMORY_PLACEHOLDERS_MAX);
+	if (class->index >= SLACK_MEMORY_CLASSES_MAX)
+		object_json_fail(class, NULL, "there are more than %d", SLACK_MEMORY_CLASSES_MAX);
+	r.class = read_name(class, "class", last);
+	r.count = (uint32_t)read_number(class, "wanted", SLACK_MEMORY_PLACEHOLDERS_MAX);
+	if (object_json_find(class->json, "lowerSince")) {
+		r.lower_since_ns = read_time(class, "lowerSince");
+		r.lower_target =
+			(uint32_t)read_number(class, "lowerTarget", SLACK_MEMORY_PLACEHOLDERS_MAX);
 	}
-	if (!cJSON_IsArray(nodes))
-		fail(m, "%s.nodes: must be a list", path);
+	nodes = read_list(class, "nodes");
 	/* Older versions saved no shape. */
-	if (member(item, "cpuMillicores")) {
-		r.shape.cpu_milli = read_number(m, item, path, "cpuMillicores", EXACT_MAX);
-		r.shape.mem_bytes = read_number(m, item, path, "memoryBytes", EXACT_MAX);
-		if (member(item, "shapeSince"))
-			r.shape_since_ns = read_time(m, item, path, "shapeSince");
+	if (object_json_find(class->json, "cpuMillicores")) {
+		r.shape.cpu_milli = read_number(class, "cpuMillicores", EXACT_MAX);
+		r.shape.mem_bytes = read_number(class, "memoryBytes", EXACT_MAX);
+		if (object_json_find(class->json, "shapeSince"))
+			r.shape_since_ns = read_time(class, "shapeSince");
 	}
 	ARRAY_ADD(m->records, m->count) = r;
-	for (const cJSON *node = m->bad ? NULL : nodes->child; node && !m->bad; node = node->next)
-		read_node(m, node, path, at++, r.class, &last_node);
+	for (struct object_json node = object_json_begin(&nodes); node.json && !node.fault->found;
+	     object_json_next(&node))
+		read_node(m, &node, r.class, &last_node);
 }
 
-static void read_classes(struct memory *m, const cJSON *list)
+static void read_classes(struct memory *m, const struct object_json *whole)
 {
+	const struct object_json list = read_list(whole, "classes");
 	const char *last = "";
-	size_t index = 0;
 
-	if (!cJSON_IsArray(list))
-		fail(m, "classes: must be a list");
-	for (const cJSON *item = m->bad ? NULL : list->child; item && !m->bad; item = item->next)
-		read_class(m, item, index++, &last);
+	for (struct object_json class = object_json_begin(&list); class.json && !class.fault->found;
+	     object_json_next(&class))
+		read_class(m, &class, &last);
 }
 
 static bool follows(const struct slack_arrival *before, const struct slack_arrival *a)
@@ -267,43 +250,44 @@ static bool follows(const struct slack_arrival *before, const struct slack_arriv
 	return before->shape.mem_bytes < a->shape.mem_bytes;
 }
 
-static void read_arrival(struct memory *m, const cJSON *item)
+static void read_arrival(struct memory *m, const struct object_json *item)
 {
 	struct slack_arrivals *a = &m->arrivals;
 	struct slack_arrival one;
-	char path[48];
 
-	snprintf(path, sizeof(path), "arrivals.items[%zu]", a->count);
-	one.span = read_number(m, item, path, "span", EXACT_MAX);
-	one.shape.cpu_milli = read_number(m, item, path, "cpuMillicores", EXACT_MAX);
-	one.shape.mem_bytes = read_number(m, item, path, "memoryBytes", EXACT_MAX);
-	one.count = (uint32_t)read_number(m, item, path, "count", COUNT_MAX);
+	one.span = read_number(item, "span", EXACT_MAX);
+	one.shape.cpu_milli = read_number(item, "cpuMillicores", EXACT_MAX);
+	one.shape.mem_bytes = read_number(item, "memoryBytes", EXACT_MAX);
+	one.count = (uint32_t)read_number(item, "count", COUNT_MAX);
 	slack_amount_add(&m->arrived, &one.shape, one.count);
 	if (m->arrived.cpu_milli > ARRIVALS_SUM || m->arrived.mem_bytes > ARRIVALS_SUM)
-		fail(m, "%s: no cluster has that much", path);
+		object_json_fail(item, NULL, "no cluster has that much");
 	if (a->count && !follows(&a->of[a->count - 1], &one))
-		fail(m, "%s: is out of order", path);
+		object_json_fail(item, NULL, "is out of order");
 	ARRAY_ADD(a->of, a->count) = one;
 }
 
-static void read_arrivals(struct memory *m, const cJSON *from)
+static void read_arrivals(struct memory *m, const struct object_json *whole)
 {
-	const cJSON *items = member(from, "items");
+	const struct object_json from = object_json_object(whole, "arrivals");
 	struct slack_arrivals *a = &m->arrivals;
-	static const char path[] = "arrivals";
+	struct object_json items;
 
-	if (!from)
+	if (!from.json)
 		return;
-	a->span_ns = read_number(m, from, path, "spanNanoseconds", 86400e9);
-	a->keep_ns = read_number(m, from, path, "keepNanoseconds", EXACT_MAX);
-	a->first_span = read_number(m, from, path, "firstSpan", EXACT_MAX);
-	a->seen_ns = read_time(m, from, path, "seen");
+	a->span_ns = read_number(&from, "spanNanoseconds", 86400e9);
+	a->keep_ns = read_number(&from, "keepNanoseconds", EXACT_MAX);
+	a->first_span = read_number(&from, "firstSpan", EXACT_MAX);
+	a->seen_ns = read_time(&from, "seen");
 	if (a->span_ns < SECOND)
-		fail(m, "arrivals.spanNanoseconds: is less than a second");
-	if (!cJSON_IsArray(items) || cJSON_GetArraySize(items) > SLACK_ARRIVALS_MAX)
-		fail(m, "arrivals.items: must be a list of %d at most", SLACK_ARRIVALS_MAX);
-	for (const cJSON *item = m->bad ? NULL : items->child; item && !m->bad; item = item->next)
-		read_arrival(m, item);
+		object_json_fail(&from, "spanNanoseconds", "is less than a second");
+	items = (struct object_json){object_json_find(from.json, "items"), from.fault, &from,
+				     "items", 0};
+	if (!cJSON_IsArray(items.json) || object_json_count(&items) > SLACK_ARRIVALS_MAX)
+		object_json_fail(&items, NULL, "must be a list of %d at most", SLACK_ARRIVALS_MAX);
+	for (struct object_json item = object_json_begin(&items); item.json && !item.fault->found;
+	     object_json_next(&item))
+		read_arrival(m, &item);
 	a->started = true;
 }
 
@@ -319,17 +303,22 @@ static void take_over(struct slack_state *s, struct memory *m)
 
 int slack_memory_read(struct slack_state *s, const char *text, size_t len, struct error *error)
 {
-	struct memory m = {.error = error};
+	char field[OBJECT_FIELD_MAX] = "";
+	struct object_fault fault = {field, sizeof(field), error, false};
+	struct memory m = {0};
 	cJSON *tree = utf8_is_valid(text, len) ? cJSON_ParseWithLength(text, len) : NULL;
+	const struct object_json whole = {tree, &fault, NULL, "", 0};
 
 	if (!cJSON_IsObject(tree))
-		fail(&m, "must be an object of JSON in UTF-8");
-	read_classes(&m, member(tree, "classes"));
-	read_arrivals(&m, member(tree, "arrivals"));
-	if (!m.bad)
+		object_json_fail(&whole, NULL, "must be an object of JSON in UTF-8");
+	read_classes(&m, &whole);
+	read_arrivals(&m, &whole);
+	if (!fault.found)
 		take_over(s, &m);
+	else if (*field)
+		error_prefix(error, "%s", field);
 	slack_arrivals_fini(&m.arrivals);
 	free(m.records);
 	cJSON_Delete(tree);
-	return m.bad ? -EINVAL : 0;
+	return fault.found ? -EINVAL : 0;
 }
