@@ -68,8 +68,6 @@ static cJSON *read_body(const struct api_context *ctx, const struct api_request 
 
 static bool check_nodes(const struct api_context *ctx, const cJSON *nodes, struct api_response *rs)
 {
-	char field[REQUEST_NODES_FIELD_MAX];
-	struct error why;
 	struct view *v;
 	bool *chosen, good;
 
@@ -77,11 +75,11 @@ static bool check_nodes(const struct api_context *ctx, const cJSON *nodes, struc
 		return api_fail(rs, FAIL_BAD_REQUEST, "nodes", "must name 1 to %d nodes",
 				NODES_MOST);
 	v = view_slot_take(ctx->views);
-	good = request_nodes_choose(nodes, v, &chosen, field, &why) == 0;
+	good = request_nodes_choose(nodes, v, &chosen, FAIL_NOT_FOUND, rs);
 	view_drop(v);
 	if (good)
 		free(chosen);
-	return good || api_fail(rs, FAIL_NOT_FOUND, field, "%s", why.text);
+	return good;
 }
 
 static bool check_request(const struct api_context *ctx, const cJSON *tree,

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "aggregator/api/prefetcher.h"
+#include "aggregator/state/uid_set.h"
 #include "shared/clock.h"
-#include "shared/hash.h"
 #include "shared/mem.h"
 
 static struct extender_counters *counters_of(const struct extender_call *c)
@@ -49,32 +49,12 @@ static bool read_question(struct extender_call *c, const struct api_request *rq,
 	return false;
 }
 
-/* A name that is not in the view. */
-struct stranger {
-	UT_hash_handle hh;
-	const char *name; /* borrowed */
-};
-
-/* Whether the name is there for the first time. */
-static bool add_stranger(struct stranger **table, const char *name)
-{
-	struct stranger *s;
-
-	HASH_FIND_STR(*table, name, s);
-	if (s)
-		return false;
-	s = mem_zalloc(1, sizeof(*s));
-	s->name = name;
-	HASH_ADD_KEYPTR(hh, *table, s->name, strlen(s->name), s);
-	return true;
-}
-
 /* Of names that are there twice the first counts. */
 static void find_places(struct extender_call *c)
 {
 	const struct node_index *index = node_index_of(c->view);
 	bool *seen = mem_zalloc(c->view->node_count + 1, sizeof(*seen));
-	struct stranger *strangers = NULL, *s, *next;
+	struct uid_set strangers = {0};
 	size_t kept = 0;
 
 	c->places = mem_alloc((c->args.count + 1) * sizeof(*c->places));
@@ -82,15 +62,14 @@ static void find_places(struct extender_call *c)
 		size_t place = node_index_find(index, c->args.nodes[i].name);
 
 		if (place < c->view->node_count ? seen[place]
-						: !add_stranger(&strangers, c->args.nodes[i].name))
+						: !uid_set_add(&strangers, c->args.nodes[i].name))
 			continue;
 		seen[place] = true;
 		c->args.nodes[kept] = c->args.nodes[i];
 		c->places[kept++] = place;
 	}
 	c->args.count = kept;
-	HASH_RELEASE (strangers, s, next)
-		free(s);
+	uid_set_fini(&strangers);
 	free(seen);
 }
 

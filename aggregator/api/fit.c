@@ -37,27 +37,21 @@ struct fit_request {
 
 /* --- the body */
 
-static bool read_pod(cJSON *pod, struct fit_request *rq, struct api_response *rs)
+static bool read_body(struct fit_request *rq, struct api_response *rs)
 {
+	cJSON *pod = request_member(rq->tree, "pod");
 	char field[POD_MANIFEST_FIELD_MAX];
 	struct error error = {""};
+	struct object_fault fault = {field, sizeof(field), &error, false};
+	const struct object_json nodes = {object_json_find(rq->tree, "nodes"), &fault, NULL,
+					  "nodes", 0};
 
-	if (!pod_manifest_read(pod, &rq->pod, field, &error))
+	if (nodes.json)
+		request_nodes_check(&nodes);
+	rq->nodes = nodes.json;
+	if (!fault.found && !pod_manifest_read(pod, &rq->pod, field, &error))
 		return true;
 	return api_fail(rs, FAIL_BAD_REQUEST, field, "%s", error.text);
-}
-
-static bool read_nodes(const cJSON *list, struct fit_request *rq, struct api_response *rs)
-{
-	char field[REQUEST_NODES_FIELD_MAX];
-	struct error error = {""};
-
-	if (request_lacks(list))
-		return true;
-	if (request_nodes_check(list, field, &error))
-		return api_fail(rs, FAIL_BAD_REQUEST, field, "%s", error.text);
-	rq->nodes = list;
-	return true;
 }
 
 /* --- the answer */
@@ -95,15 +89,11 @@ static void answer(const struct api_context *ctx, const struct reservations_copy
 		   struct view *v, const struct fit_request *rq, struct api_response *rs)
 {
 	int64_t now_ns = ctx->now_ns();
-	char field[REQUEST_NODES_FIELD_MAX];
-	struct error error = {""};
 	struct fit_ask a;
 	bool *chosen;
 
-	if (request_nodes_choose(rq->nodes, v, &chosen, field, &error)) {
-		api_fail(rs, FAIL_BAD_REQUEST, field, "%s", error.text);
+	if (!request_nodes_choose(rq->nodes, v, &chosen, FAIL_BAD_REQUEST, rs))
 		return;
-	}
 	fit_ask_open(&a, ctx->places, v, reservations, rq->pod, now_ns);
 	write_answer(&a, request_member(rq->tree, "pod"), chosen, now_ns, rs);
 	fit_ask_close(&a);
@@ -118,8 +108,7 @@ void api_fit(const struct api_context *ctx, const struct api_request *rq, struct
 	struct view *v;
 
 	request.tree = request_parse(rq, api_fit_members, rs);
-	if (request.tree && read_nodes(request_member(request.tree, "nodes"), &request, rs) &&
-	    read_pod(request_member(request.tree, "pod"), &request, rs)) {
+	if (request.tree && read_body(&request, rs)) {
 		reservations = reservations_take(ctx->reservations, ctx->now_ns());
 		v = view_slot_take(ctx->views);
 		if (place_cache_can_answer(v, &error))

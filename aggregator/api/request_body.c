@@ -59,48 +59,36 @@ cJSON *request_parse(const struct api_request *rq, const struct api_field *membe
 
 /* --- names of nodes */
 
-int request_nodes_check(const cJSON *list, char field[REQUEST_NODES_FIELD_MAX], struct error *error)
+void request_nodes_check(const struct object_json *list)
 {
-	size_t i = 0;
-
-	if (!cJSON_IsArray(list)) {
-		snprintf(field, REQUEST_NODES_FIELD_MAX, "nodes");
-		return error_fail(error, -EINVAL, "must be a list of node names");
-	}
-	for (const cJSON *item = list->child; item; item = item->next, i++) {
-		if (cJSON_IsString(item))
-			continue;
-		snprintf(field, REQUEST_NODES_FIELD_MAX, "nodes[%zu]", i);
-		return error_fail(error, -EINVAL, "must be the name of a node");
-	}
-	return 0;
+	if (!cJSON_IsArray(list->json))
+		object_json_fail(list, NULL, "must be a list of node names");
+	for (struct object_json item = object_json_begin(list); item.json; object_json_next(&item))
+		if (!cJSON_IsString(item.json))
+			object_json_fail(&item, NULL, "must be the name of a node");
 }
 
-int request_nodes_choose(const cJSON *list, const struct view *v, bool **chosen,
-			 char field[REQUEST_NODES_FIELD_MAX], struct error *error)
+bool request_nodes_choose(const cJSON *list, const struct view *v, bool **chosen,
+			  enum api_failure failure, struct api_response *rs)
 {
-	bool *marks;
+	bool *marks = list ? mem_zalloc(v->node_count + 1, sizeof(*marks)) : NULL;
+	char field[32];
 	size_t i = 0;
 
-	if (!list) {
-		*chosen = NULL;
-		return 0;
-	}
-	marks = mem_zalloc(v->node_count + 1, sizeof(*marks));
-	for (const cJSON *item = list->child; item; item = item->next, i++) {
+	for (const cJSON *item = list ? list->child : NULL; item; item = item->next, i++) {
 		size_t place = view_index(v, item->valuestring);
 
 		if (place < v->node_count) {
 			marks[place] = true;
 			continue;
 		}
-		snprintf(field, REQUEST_NODES_FIELD_MAX, "nodes[%zu]", i);
-		error_set(error, "there is no node \"%.253s\"", item->valuestring);
+		snprintf(field, sizeof(field), "nodes[%zu]", i);
 		free(marks);
-		return -EINVAL;
+		return api_fail(rs, failure, field, "there is no node \"%.253s\"",
+				item->valuestring);
 	}
 	*chosen = marks;
-	return 0;
+	return true;
 }
 
 /* --- what a manifest may leave out: the namespace, and the priority of a class */

@@ -40,18 +40,15 @@ bool request_check(const cJSON *tree, const struct api_field *members, struct ap
 
 /* --- the member "nodes": names of the nodes that an answer is to list */
 
-enum { REQUEST_NODES_FIELD_MAX = 32 };
-
-/* Whether it is a list of names; else -EINVAL, and field ("nodes[3]") is what is wrong. */
-int request_nodes_check(const cJSON *list, char field[REQUEST_NODES_FIELD_MAX],
-			struct error *error);
+/* Whether it is a list of names. */
+void request_nodes_check(const struct object_json *list);
 /*
  * Which of the view's nodes are asked for, by their places, in *chosen, the caller's to free; NULL
- * for all, where the list is NULL. It has passed request_nodes_check(). -EINVAL: the view does not
- * have one.
+ * for all, where the list is NULL. It has passed request_nodes_check(). False: the view does not
+ * have one, and *rs has the failure.
  */
-int request_nodes_choose(const cJSON *list, const struct view *v, bool **chosen,
-			 char field[REQUEST_NODES_FIELD_MAX], struct error *error);
+bool request_nodes_choose(const cJSON *list, const struct view *v, bool **chosen,
+			  enum api_failure failure, struct api_response *rs);
 
 /* --- {"pod":POD, ..}: the pod is a manifest, or a pod as the API tells it */
 

@@ -307,14 +307,10 @@ static void answer(const struct api_context *ctx, const struct scores_request *r
 		.workload = rq->workload,
 	};
 	struct answer a = {.rq = rq, .blend = &rq->blend, .limits = limits_of(ctx, rq)};
-	char field[REQUEST_NODES_FIELD_MAX];
-	struct error error = {""};
 	bool *chosen;
 
-	if (request_nodes_choose(rq->nodes, v, &chosen, field, &error)) {
-		api_fail(rs, FAIL_BAD_REQUEST, field, "%s", error.text);
+	if (!request_nodes_choose(rq->nodes, v, &chosen, FAIL_BAD_REQUEST, rs))
 		return;
-	}
 	if (rq->explain || rq->fits)
 		a.fit = scores_fit_open(ctx->places, v, reservations,
 					cJSON_GetObjectItemCaseSensitive(rq->tree, "pod"),

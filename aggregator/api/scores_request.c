@@ -79,8 +79,7 @@ static void read_pod(const struct parser *p, const struct object_json *pod)
 
 static void read_nodes(const struct parser *p, const struct object_json *list)
 {
-	list->fault->found =
-		request_nodes_check(list->json, list->fault->field, list->fault->error);
+	request_nodes_check(list);
 	p->rq->nodes = list->json;
 }
 
