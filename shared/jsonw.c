@@ -329,6 +329,12 @@ void jsonw_key_bool(struct jsonw *w, const char *key, bool value)
 	jsonw_bool(w, value);
 }
 
+void jsonw_key_true(struct jsonw *w, const char *key, bool holds)
+{
+	if (holds)
+		jsonw_key_bool(w, key, true);
+}
+
 void jsonw_key_null(struct jsonw *w, const char *key)
 {
 	jsonw_key(w, key);

@@ -51,6 +51,8 @@ void jsonw_key_int(struct jsonw *w, const char *key, int64_t value);
 void jsonw_key_uint(struct jsonw *w, const char *key, uint64_t value);
 void jsonw_key_fixed(struct jsonw *w, const char *key, double value, int decimals);
 void jsonw_key_bool(struct jsonw *w, const char *key, bool value);
+/* true where it holds; nothing else. */
+void jsonw_key_true(struct jsonw *w, const char *key, bool holds);
 void jsonw_key_null(struct jsonw *w, const char *key);
 /* RFC 3339; exact: to the nanosecond. */
 void jsonw_key_time(struct jsonw *w, const char *key, int64_t unix_ns);

@@ -277,8 +277,7 @@ static void write_item(struct jsonw *w, const struct demand_record *r, const str
 
 	jsonw_object_open(w);
 	write_names(w, r);
-	if (to->sidecar)
-		jsonw_key_bool(w, "sidecar", true);
+	jsonw_key_true(w, "sidecar", to->sidecar);
 	jsonw_key_uint(w, "pods", now->pods);
 	jsonw_key_string(w, "verdict", advice_verdicts[a->verdict]);
 	jsonw_key_object(w, "verdicts");

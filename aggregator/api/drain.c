@@ -117,8 +117,7 @@ static void write_move(struct jsonw *w, const struct drain_plan *p, const char *
 		jsonw_key_string(w, "from", m->pod->node);
 	if (m->to && !deleted)
 		jsonw_key_string(w, "to", m->to);
-	if (deleted)
-		jsonw_key_bool(w, "deleted", true);
+	jsonw_key_true(w, "deleted", deleted);
 	if (placeholder)
 		jsonw_key_bool(w, "placeholder", true);
 	else if (!deleted)
@@ -222,15 +221,13 @@ void drain_json_write_node(struct jsonw *w, const struct drain_plan *p,
 		jsonw_key_time(w, "due", n->due_ns);
 	}
 	jsonw_key_text(w, "group", n->group);
-	if (n->atomic)
-		jsonw_key_bool(w, "atomic", true);
+	jsonw_key_true(w, "atomic", n->atomic);
 	if (known->model && known->model->node &&
 	    taints_find(&known->model->node->taints, "evenkeel.io/drain-candidate"))
 		jsonw_key_bool(w, "softTainted", true);
 	write_amounts(w, known, p->time_ns);
 	write_shares(w, n);
-	if (n->idle_in_fact)
-		jsonw_key_bool(w, "idleInFact", true);
+	jsonw_key_true(w, "idleInFact", n->idle_in_fact);
 	jsonw_key_array(w, "reasons");
 	for (size_t i = 0; i < n->reason_count; i++)
 		write_reason(w, &n->reasons[i]);
@@ -293,8 +290,7 @@ static void write_cost(struct jsonw *w, const struct drain_cost *c)
 		jsonw_key_int(w, "allowed", c->allowed);
 		jsonw_key_int(w, "left", c->left);
 	}
-	if (c->one_after_the_other)
-		jsonw_key_bool(w, "oneAfterTheOther", true);
+	jsonw_key_true(w, "oneAfterTheOther", c->one_after_the_other);
 	jsonw_object_close(w);
 }
 
@@ -313,10 +309,8 @@ static void write_traits(struct jsonw *w, const struct view_node *n)
 		empty_dir |= strstr(t->text + t->spec_at, "\"emptyDir\"") != NULL;
 		unmanaged |= !*t->owner.kind;
 	}
-	if (empty_dir)
-		jsonw_key_bool(w, "emptyDir", true);
-	if (unmanaged)
-		jsonw_key_bool(w, "unmanaged", true);
+	jsonw_key_true(w, "emptyDir", empty_dir);
+	jsonw_key_true(w, "unmanaged", unmanaged);
 }
 
 static void write_guests(struct jsonw *w, const char *key, const struct drain_move *of,

@@ -61,8 +61,7 @@ static void write_object(struct jsonw *w, const struct answer *a, const struct v
 	const struct kube_node *known = n->model ? n->model->node : NULL;
 
 	if (!known) {
-		if (view_knows(a->view, OBJECT_NODE))
-			jsonw_key_bool(w, "unknownToApi", true);
+		jsonw_key_true(w, "unknownToApi", view_knows(a->view, OBJECT_NODE));
 		return;
 	}
 	jsonw_key_text(w, "uid", known->object.uid);

@@ -90,8 +90,7 @@ static void write_plan(struct jsonw *w, const struct preempt_plan *plan, int64_t
 	jsonw_key_string(w, "reason", reason);
 	quota_json_write_admission(w, &plan->admission);
 	jsonw_key_text(w, "node", plan->chosen.node);
-	if (plan->several)
-		jsonw_key_bool(w, "several", true);
+	jsonw_key_true(w, "several", plan->several);
 	if (plan->verdict == PREEMPT_IMPOSSIBLE)
 		jsonw_key_bool(w, "exhausted", plan->exhausted);
 	if (plan->retry_ns > now_ns)

@@ -127,8 +127,7 @@ static void write_tail(struct answer *a, const struct score_node *node)
 	jsonw_init(&w, &text);
 	w.comma = true;
 	jsonw_key_string(&w, "rung", fallback);
-	if (node->estimated)
-		jsonw_key_bool(&w, "estimated", true);
+	jsonw_key_true(&w, "estimated", node->estimated);
 	if (!a->rq->explain)
 		jsonw_object_close(&w);
 	keep_piece(&a->tail, &text);

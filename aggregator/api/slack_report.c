@@ -172,8 +172,7 @@ static void write_class(struct jsonw *w, const struct slack_result *s, const str
 	jsonw_key_int(w, "unplaced", c->unplaced);
 	jsonw_key_object(w, "slots");
 	jsonw_key_int(w, "byRequests", c->slots);
-	if (c->slots_more)
-		jsonw_key_bool(w, "atLeast", true);
+	jsonw_key_true(w, "atLeast", c->slots_more);
 	if (c->slots_by_use >= 0)
 		jsonw_key_int(w, "byUse", c->slots_by_use);
 	jsonw_object_close(w);

@@ -90,8 +90,7 @@ static void write_unreadable(struct jsonw *w, const struct unreadables *u)
 		jsonw_object_close(w);
 	}
 	jsonw_array_close(w);
-	if (u->more)
-		jsonw_key_bool(w, "moreUnreadable", true);
+	jsonw_key_true(w, "moreUnreadable", u->more);
 }
 
 static void write_source(struct jsonw *w, enum object_kind kind, const struct model_source *source)

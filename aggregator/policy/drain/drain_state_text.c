@@ -83,8 +83,7 @@ static void write_evictions(struct jsonw *w, const struct drain_state *s)
 	for (size_t i = 0; i < s->eviction_count; i++) {
 		jsonw_object_open(w);
 		jsonw_key_time_exact(w, "time", s->evictions[i].when_ns);
-		if (s->evictions[i].leaving)
-			jsonw_key_bool(w, "leaving", true);
+		jsonw_key_true(w, "leaving", s->evictions[i].leaving);
 		jsonw_key(w, "pod");
 		object_write(&s->evictions[i].pod->object, w->out);
 		w->comma = true;
