@@ -32,18 +32,13 @@
 #include "aggregator/edge/ingest_exchange.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <netdb.h>
-#include <netinet/tcp.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
-#include "aggregator/edge/ingest_socket.h"
+#include "aggregator/edge/ingest_aggregator.h"
 #include "aggregator/state/reservations_message.h"
 #include "shared/array.h"
 #include "shared/clock.h"
@@ -54,19 +49,13 @@
 #include "shared/resolver.h"
 #include "shared/thread.h"
 
-#define NODE	     "aggregator" /* of its frames */
-#define DERIVED_FROM "evenkeel exchange"
-#define BEAT_NS	     (EXCHANGE_SILENT_NS / 4)
-#define RETRY_NS     NS_PER_SEC
+#define BEAT_NS	 (EXCHANGE_SILENT_NS / 4)
+#define RETRY_NS NS_PER_SEC
 
 enum {
 	TOLD_MAX = 4096, /* pods that are not sent yet; more: all reservations are sent again */
 	BODY_FULL = FRAME_PART_BODY_MAX - RESERVATIONS_MESSAGE_ONE_MAX,
-	LOOKUP_LOOK_MS = 100,
 };
-
-/* The stack of ids: there is one request at a time. */
-static const uint8_t request_id[] = {0x80, 0, 0, 0};
 
 /* A connection that the other aggregator made. */
 struct incoming {
@@ -115,13 +104,6 @@ struct exchange {
 
 /* --- frames ----------------------------------------------------------------------------------- */
 
-static int fail(struct error *why, int rc)
-{
-	return error_fail(why, rc, "%s",
-			  rc == -EAGAIN || rc == -EINPROGRESS ? "no answer in time"
-							      : strerror(-rc));
-}
-
 static void copy_keys(struct exchange *x, struct keyring *keys)
 {
 	pthread_mutex_lock(&x->lock);
@@ -134,63 +116,29 @@ static int send_frame(struct exchange *x, int fd, struct frame_header *header,
 		      const uint8_t *key_id, const uint8_t *nonce, const struct buf *body,
 		      struct error *why)
 {
-	size_t head_len = wire_head_len(ENDPOINT_TCP), at = 0;
-	uint8_t head[WIRE_HEAD_MAX] = {0};
-	struct buf message = BUF_INIT;
 	struct keyring keys;
-	const struct key *key;
-	ssize_t n = 0;
+	int rc;
 
 	copy_keys(x, &keys);
-	key = key_id ? keyring_find(&keys, key_id) : &keys.keys[x->attempt % keys.count];
-	buf_add(&message, head, head_len);
-	buf_add(&message, request_id, sizeof(request_id));
-	if (key) {
-		frame_seal(&message, header, key, nonce, body->data, body->len);
-		wire_put_head(ENDPOINT_TCP, message.len - head_len, (uint8_t *)message.data);
-	}
-	while (key && n >= 0 && at < message.len) {
-		n = send(fd, message.data + at, message.len - at, MSG_NOSIGNAL);
-		at += n > 0 ? (size_t)n : 0;
-	}
+	rc = aggregator_send(fd, header,
+			     key_id ? keyring_find(&keys, key_id)
+				    : &keys.keys[x->attempt % keys.count],
+			     nonce, body, why);
 	keyring_wipe(&keys);
-	buf_fini(&message);
-	return key && n >= 0 ? 0 : fail(why, key ? -errno : -ENOKEY);
-}
-
-static int receive_bytes(int fd, void *into, size_t len, struct error *why)
-{
-	ssize_t n = recv(fd, into, len, MSG_WAITALL);
-
-	if (n < 0)
-		return fail(why, -errno);
-	return (size_t)n == len ? 0 : fail(why, n ? -EAGAIN : -ECONNRESET);
+	return rc;
 }
 
 /* Replaces *body. nonce: of the request that this answers, or NULL. */
 static int receive_frame(struct exchange *x, int fd, enum frame_type type, const uint8_t *nonce,
 			 struct frame_header *header, struct buf *body, struct error *why)
 {
-	uint8_t head[WIRE_HEAD_MAX];
-	size_t len, id_len = sizeof(request_id);
-	struct buf message = BUF_INIT;
 	struct keyring keys;
-	int rc = receive_bytes(fd, head, wire_head_len(ENDPOINT_TCP), why);
+	int rc;
 
-	if (!rc && (wire_get_head(ENDPOINT_TCP, head, sizeof(head), &len) || len < id_len))
-		rc = fail(why, -EPROTO);
-	if (!rc)
-		rc = receive_bytes(fd, buf_reserve(&message, len), len, why);
-	buf_clear(body);
 	copy_keys(x, &keys);
-	if (!rc)
-		rc = frame_open(message.data + id_len, len - id_len, &keys, nonce, header, body,
-				why);
-	if (!rc && header->type != type)
-		rc = fail(why, -EPROTO);
+	rc = aggregator_receive(fd, &keys, nonce, header, body, why);
 	keyring_wipe(&keys);
-	buf_fini(&message);
-	return rc;
+	return !rc && header->type != type ? aggregator_fail(why, -EPROTO) : rc;
 }
 
 /* --- threads of schedulers -------------------------------------------------------------------- */
@@ -236,51 +184,11 @@ static bool is_stopping(const struct exchange *x)
 	return atomic_load(&x->teller.stopping);
 }
 
-static void set_timeouts(int fd)
-{
-	const struct timeval limit = {.tv_sec = EXCHANGE_SILENT_NS / NS_PER_SEC};
-
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-}
-
-static int connect_to(struct exchange *x, const struct address *address, struct error *why)
-{
-	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
-	struct addrinfo *to = NULL;
-	static const int yes = 1;
-	char port[8];
-	int rc = 0;
-
-	snprintf(port, sizeof(port), "%u", x->endpoint.port);
-	if (getaddrinfo(address->text, port, &hints, &to))
-		return fail(why, -EINVAL);
-	x->fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (x->fd >= 0) {
-		set_timeouts(x->fd);
-		setsockopt(x->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-	}
-	if (x->fd < 0 || connect(x->fd, to->ai_addr, to->ai_addrlen))
-		rc = fail(why, -errno);
-	freeaddrinfo(to);
-	return rc;
-}
-
-static int exchange_hellos(const struct exchange *x, struct error *why)
-{
-	uint8_t hello[WIRE_HELLO_LEN];
-	int rc = 0;
-
-	if (send(x->fd, wire_asker_hello, sizeof(hello), MSG_NOSIGNAL) < 0)
-		return fail(why, -errno);
-	rc = receive_bytes(x->fd, hello, sizeof(hello), why);
-	return !rc && memcmp(hello, wire_hello, sizeof(hello)) != 0 ? fail(why, -EPROTO) : rc;
-}
-
 /* Sends the body and begins another one. Returns when it is acknowledged. */
 static int flush(struct exchange *x, struct error *why)
 {
-	struct frame_header asks = {.type = FRAME_EXCHANGE, .parts = 1, .node = NODE}, says;
+	struct frame_header asks = {.type = FRAME_EXCHANGE, .parts = 1, .node = AGGREGATOR_NODE},
+			    says;
 	struct buf plain = BUF_INIT;
 	struct ack ack = {.status = ACK_REFUSED};
 	int rc;
@@ -310,12 +218,10 @@ static void disconnect(struct exchange *x)
 /* -ELOOP: the address is this aggregator's own. */
 static int reach(struct exchange *x, const struct address *address, struct error *why)
 {
-	int rc = connect_to(x, address, why);
+	int rc = aggregator_connect(&x->fd, &x->endpoint, address, EXCHANGE_SILENT_NS, why);
 
 	x->sequence = x->session = 0;
 	reservations_message_begin(&x->body, 0);
-	if (!rc)
-		rc = exchange_hellos(x, why);
 	if (!rc)
 		rc = flush(x, why);
 	if (!rc && !x->session)
@@ -330,15 +236,12 @@ static int reach(struct exchange *x, const struct address *address, struct error
 /* Tries each address of the name. */
 static int reach_any(struct exchange *x, struct error *why)
 {
-	struct pollfd news = {.fd = resolver_fd(x->resolver), .events = POLLIN};
-	struct resolver_answer found = {.failed = false};
+	struct resolver_answer found;
 	int rc = -ENOENT;
 
 	error_set(why, "the name has only the address of this aggregator");
 	x->attempt++;
-	resolver_ask(x->resolver);
-	while (!is_stopping(x) && !resolver_take(x->resolver, &found))
-		poll(&news, 1, LOOKUP_LOOK_MS);
+	aggregator_look_up(x->resolver, &x->teller.stopping, INT64_MAX, &found);
 	if (found.failed)
 		*why = found.why;
 	for (size_t i = 0; i < found.count && rc && !is_stopping(x); i++)
@@ -407,7 +310,7 @@ static int tell_due(struct exchange *x, struct error *why)
 	x->count = 0;
 	pthread_mutex_unlock(&x->lock);
 	if (count == TOLD_MAX)
-		rc = fail(why, -ENOBUFS);
+		rc = aggregator_fail(why, -ENOBUFS);
 	for (size_t i = 0; i < count; i++) {
 		if (!rc)
 			rc = put_present(x, uids[i], why);
@@ -541,8 +444,7 @@ bool exchange_greet(struct exchange *x, const struct frame_header *header, struc
 
 void exchange_connected(struct exchange *x, int fd)
 {
-	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-	set_timeouts(fd);
+	aggregator_set_wait(fd, EXCHANGE_SILENT_NS);
 	pthread_mutex_lock(&x->lock);
 	file_close(x->given.fd);
 	x->given = x->greeted;
@@ -558,15 +460,11 @@ const struct keyring *exchange_keys(const struct exchange *x)
 
 void exchange_set_keys(struct exchange *x, const struct keyring *keys)
 {
-	struct keyring derived = {.count = keys->count};
+	struct keyring derived;
 
 	if (!x)
 		return;
-	for (size_t i = 0; i < keys->count; i++) {
-		crypto_generichash(derived.keys[i].secret, KEY_LEN, (const uint8_t *)DERIVED_FROM,
-				   strlen(DERIVED_FROM), keys->keys[i].secret, KEY_LEN);
-		key_set_id(&derived.keys[i]);
-	}
+	aggregator_derive_keys(&derived, keys);
 	pthread_mutex_lock(&x->lock);
 	x->keys = derived;
 	pthread_mutex_unlock(&x->lock);
@@ -601,15 +499,10 @@ int exchange_open(struct exchange **out, const char *url, const struct keyring *
 {
 	struct endpoint endpoint;
 	struct exchange *x;
-	int rc = endpoint_parse(&endpoint, url, error);
+	int rc = aggregator_read_url(&endpoint, url, keys, error);
 
-	if (!rc && (endpoint.kind != ENDPOINT_TCP || !strcmp(endpoint.host, "*") || !keys->count))
-		rc = error_fail(error, -EINVAL,
-				"%s: needs tcp://HOST:PORT, and a key that both aggregators have "
-				"(--enrolment-key or --key-file)",
-				url);
 	if (rc)
-		return error_at(error, rc, "--peer");
+		return rc;
 	x = new_exchange(&endpoint, keys, reservations, plans, counters);
 	rc = resolver_open(&x->resolver, endpoint.host, NULL, NULL, error);
 	if (!rc)
