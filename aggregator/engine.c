@@ -87,6 +87,7 @@ struct engine {
 	uv_loop_t loop;
 	uv_poll_t ingest_poll;
 	uv_signal_t signals[3];
+	uv_timer_t shutdown;
 	uv_async_t files_changed; /* sent by the thread of own_secrets */
 	bool loop_open;
 	struct keyring_place *key_place; /* NULL: no key */
@@ -303,12 +304,31 @@ static void reload_keys(struct engine *e)
 		log_info("read the keys again");
 }
 
+static void on_shutdown(uv_timer_t *timer)
+{
+	uv_stop(timer->loop);
+}
+
+/* /readyz fails from now on, so that clients go elsewhere before the port is closed. */
+static void begin_to_leave(struct engine *e)
+{
+	uint64_t delay_ms = (uint64_t)(e->config->shutdown_delay_ns / NS_PER_MS);
+
+	if (!delay_ms || counter_get(&e->counters.leaving)) {
+		uv_stop(&e->loop);
+		return;
+	}
+	counter_set(&e->counters.leaving, 1);
+	log_info("ending in %.1f s; another signal ends at once", (double)delay_ms / 1000);
+	uv_timer_start(&e->shutdown, on_shutdown, delay_ms, 0);
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
 	struct engine *e = handle->data;
 
 	if (number != SIGHUP) {
-		uv_stop(&e->loop);
+		begin_to_leave(e);
 		return;
 	}
 	reload_keys(e);
@@ -365,7 +385,7 @@ static int watch_ingest(struct engine *e)
 static int watch_signals(struct engine *e)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-	int rc = 0;
+	int rc = uv_timer_init(&e->loop, &e->shutdown);
 
 	for (int i = 0; i < 3 && !rc; i++) {
 		rc = uv_signal_init(&e->loop, &e->signals[i]);

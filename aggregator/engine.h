@@ -48,6 +48,7 @@ struct engine_config {
 	bool write_quota_status; /* into the objects of the API */
 	const char *nudge_claim; /* "NAMESPACE/NAME"; NULL: schedulers are not made to ask again */
 	unsigned int events; /* about objects: bits of enum object_events_of */
+	int64_t shutdown_delay_ns; /* it serves for so long after the signal that ends it */
 	int filter; /* of system calls (shared/syscalls.h), for when all is open; -1: none */
 };
 
@@ -56,7 +57,7 @@ struct engine;
 /* Binds both addresses. config is borrowed for the engine's life. */
 int engine_open(struct engine **e, const struct engine_config *config, struct error *error);
 /*
- * Runs until SIGINT or SIGTERM; SIGHUP reads keys, certificates and tokens again. 0, or -errno with
+ * Runs until SIGINT or SIGTERM, and the shutdown delay or another such signal after it; SIGHUP reads keys, certificates and tokens again. 0, or -errno with
  * the reason when it cannot go on.
  */
 int engine_run(struct engine *e, struct error *error);

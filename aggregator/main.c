@@ -101,6 +101,12 @@ static const struct option_spec specs[] = {
 		    "over a restart. Of one aggregator alone."),
 	RANGE_OPTION(OPTION_DURATION, "save-interval", AT(config.save_interval_ns), "DURATION",
 		     "60s", 1e9, 3600e9, "Time between two saves; a stop saves, too."),
+	RANGE_OPTION(
+		OPTION_DURATION, "shutdown-delay", AT(config.shutdown_delay_ns), "DURATION", "0s",
+		0, 300e9,
+		"Time between SIGTERM and the end. /readyz fails during it, everything else is "
+		"served, and connections end with their next answer: a load balancer finds "
+		"another aggregator meanwhile."),
 	TEXT_OPTION("record", AT(config.record_dir), "DIR", NULL,
 		    "Directory of a record of all that agents and the Kubernetes API tell, for "
 		    "evenkeel replay. Of one aggregator alone."),
@@ -214,7 +220,7 @@ static const struct option_note manual[] = {
 	{"SIGNALS", "SIGHUP",
 	 "Reads the keys again, and tokens and certificates of the HTTP API at once; these are "
 	 "looked at every ten seconds anyway."},
-	{NULL, "SIGTERM, SIGINT", "Save and end."},
+	{NULL, "SIGTERM, SIGINT", "Save and end, after --shutdown-delay or a second signal."},
 	{"EXIT STATUS", "0", "It was told to end."},
 	{NULL, "1", "It cannot start, or not go on."},
 	{NULL, "2", "Wrong options."},

@@ -32,7 +32,14 @@
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
-enum { EXAMPLES_MOST = 20 };
+enum {
+	EXAMPLES_MOST = 20,
+	/* A start is ready while less than one in so many nodes is awaited: some are always gone. */
+	AWAITED_ONE_IN = 100,
+};
+
+#define AGENTS_WAIT_NS (60 * NS_PER_SEC) /* for agents, since the start .. */
+#define PEER_WAIT_NS   (5 * NS_PER_SEC) /* .. and without the other aggregator */
 
 static void write_age(struct jsonw *w, const char *key, int64_t since_ns, int64_t now_ns)
 {
@@ -376,7 +383,8 @@ void api_status(const struct api_context *ctx, const struct api_request *rq,
  * Liveness and readiness for whoever starts the service. The threads that answer are the ones being
  * asked about, so an answer is the proof. Without an API to follow there are no caches to wait for:
  * ready means serving. With one, every kind was complete once before a first answer counts, but for
- * kinds that the API does not have or does not show; nodes and pods are always needed. A model that
+ * kinds that the API does not have or does not show; nodes and pods are always needed. With another
+ * aggregator that serves meanwhile, a start also waits for the agents. A model that
  * became stale later and a database that fails are told of but take nobody out of service: another
  * replica would not be better off.
  */
@@ -444,18 +452,66 @@ static void tell_sources(const struct cluster *c, struct buf *out)
 	}
 }
 
+/*
+ * The node was measured, but the newest intervals of its agent are missing: of a restored node those
+ * since its row was saved (its start is unknown), of another one those since its agent came back. An
+ * agent that was silent for 5 minutes before the start is not awaited.
+ */
+static bool is_catching_up(const struct node_stats *p, int64_t now_ns)
+{
+	enum freshness state = node_stats_freshness(p, now_ns);
+
+	if (state == NEVER || p->foreign)
+		return false;
+	return p->start_ns ? state != FRESH : state != EXPIRED;
+}
+
+/*
+ * Nodes whose agents are awaited: only while the other aggregator serves, or may be about to be
+ * found, and for a bounded time.
+ */
+static size_t count_awaited(const struct api_context *ctx, const struct view *v)
+{
+	const struct exchange_counters *peer = &ctx->counters->exchange;
+	int64_t now_ns = ctx->now_ns(), age_ns = now_ns - ctx->started_ns;
+	size_t count = 0;
+
+	if (!counter_get(&peer->enabled) || age_ns > AGENTS_WAIT_NS ||
+	    (age_ns > PEER_WAIT_NS && !counter_get(&peer->together)))
+		return 0;
+	for (size_t i = 0; i < v->node_count; i++)
+		count += is_catching_up(v->nodes[i]->stats, now_ns);
+	return count * AWAITED_ONE_IN > v->node_count ? count : 0;
+}
+
+/* Why requests should go elsewhere; false: they should not. */
+static bool tell_unready(const struct api_context *ctx, const struct view *v, struct buf *out)
+{
+	size_t awaited = count_awaited(ctx, v);
+
+	if (counter_get(&ctx->counters->leaving))
+		buf_add_str(out, "ending\n");
+	else if (!is_ready(v->cluster))
+		buf_add_str(out, "waiting for the Kubernetes API\n");
+	else if (awaited)
+		buf_printf(out, "waiting for the agents of %zu nodes\n", awaited);
+	return out->len > 0;
+}
+
 void api_readyz(const struct api_context *ctx, const struct api_request *rq,
 		struct api_response *rs)
 {
 	struct view *view = view_slot_take(ctx->views);
 
-	if (is_ready(view->cluster)) {
+	if (!tell_unready(ctx, view, &rs->body)) {
 		answer_ok(rs);
 	} else {
 		rs->status = 503;
 		rs->content_type = "text/plain; charset=utf-8";
-		buf_add_str(&rs->body,
-			    rq->foreign ? "not ready\n" : "waiting for the Kubernetes API\n");
+		if (rq->foreign) {
+			buf_clear(&rs->body);
+			buf_add_str(&rs->body, "not ready\n");
+		}
 	}
 	if (!rq->foreign)
 		tell_sources(view->cluster, &rs->body);

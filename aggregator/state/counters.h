@@ -253,6 +253,7 @@ struct counters {
 	atomic_uint_least64_t quarantined[QUARANTINE_REASON_COUNT]; /* values left out */
 	atomic_uint_least64_t http_requests[6]; /* by status class: [2] is 2xx */
 	atomic_uint_least64_t views_published;
+	atomic_uint_least64_t leaving; /* 1: a signal ended it; it serves for --shutdown-delay */
 };
 
 static inline void counter_add(atomic_uint_least64_t *c, uint64_t n)

@@ -214,6 +214,25 @@ static void test_keep_alive(void **state)
 	buf_fini(&got);
 }
 
+/* Clients that keep a connection find another server after the next answer. */
+static void test_leaving(void **state)
+{
+	struct scene *s = *state;
+	struct buf got = BUF_INIT;
+	int fd = raw_connect(s);
+
+	assert_true(raw_say(fd, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+	assert_true(raw_read(fd, "\r\n\r\nok\n", &got));
+	counter_set(&s->ctx.counters->leaving, 1);
+	assert_true(raw_say(fd, "GET /watcher HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+	assert_false(raw_read(fd, NULL, &got));
+	assert_memory_equal(got.data, "HTTP/1.1 200", 12);
+	assert_non_null(strstr(got.data, "Connection: close"));
+	counter_set(&s->ctx.counters->leaving, 0);
+	close(fd);
+	buf_fini(&got);
+}
+
 /* The library would neither answer those that do not fit its buffer nor close the connection. */
 static void test_many_parameters(void **state)
 {
@@ -645,6 +664,7 @@ int main(void)
 		TEST(test_head),
 		TEST(test_etag),
 		TEST(test_keep_alive),
+		TEST(test_leaving),
 		TEST(test_many_parameters),
 		TEST(test_many_at_once),
 		TEST(test_body_limit),

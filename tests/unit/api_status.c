@@ -332,6 +332,79 @@ static void test_readiness(void **state)
 	}
 }
 
+static const int64_t ages_ns[] = {2 * NS_PER_SEC, 60 * NS_PER_SEC, 400 * NS_PER_SEC};
+
+/* A node for each age; of the agent's newest interval if it has resent, else of a row. */
+static void publish_nodes(size_t resent, size_t rows)
+{
+	static const char *const names[] = {"a", "b", "c", "d"};
+	struct node_stats stats[4];
+	size_t count = resent + rows;
+
+	for (size_t i = 0; i < count; i++) {
+		int64_t end_ns = VIEW_FIXTURE_NOW_NS - ages_ns[i < resent ? 0 : i - resent];
+
+		stats[i] = view_fixture_node(names[i], end_ns, 90, 100, 10);
+		stats[i].start_ns = i < resent ? end_ns - NS_PER_SEC : 0;
+	}
+	view_slot_publish(f.ctx.views, view_fixture_of(stats, count));
+}
+
+static void test_readiness_after_a_start(void **state)
+{
+	static const struct {
+		int64_t up_s;
+		bool peer, together, leaving;
+		size_t resent, rows;
+		const char *told; /* NULL: ready */
+	} cases[] = {
+		{3, true, false, false, 1, 3, "waiting for the agents of 2 nodes\n"},
+		{6, true, false, false, 1, 3, NULL},
+		{6, true, true, false, 1, 3, "waiting for the agents of 2 nodes\n"},
+		{59, true, true, false, 1, 1, "waiting for the agents of 1 nodes\n"},
+		{61, true, true, false, 1, 1, NULL},
+		{3, true, true, false, 4, 0, NULL},
+		{3, true, true, false, 0, 0, NULL},
+		{3, false, false, false, 1, 3, NULL},
+		{3, true, true, true, 1, 3, "ending\n"},
+		{3000, false, false, true, 4, 0, "ending\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		f.ctx.started_ns = VIEW_FIXTURE_NOW_NS - cases[i].up_s * NS_PER_SEC;
+		counter_set(&f.counters.exchange.enabled, cases[i].peer);
+		counter_set(&f.counters.exchange.together, cases[i].together);
+		counter_set(&f.counters.leaving, cases[i].leaving);
+		publish_nodes(cases[i].resent, cases[i].rows);
+		assert_int_equal(api_fixture_get(&f, "/readyz"), cases[i].told ? 503 : 200);
+		assert_string_equal(f.response.body.data, cases[i].told ? cases[i].told : "ok\n");
+		assert_int_equal(api_fixture_get(&f, "/v1/nodes"), 200);
+	}
+}
+
+/* One node of a hundred may be gone for good. */
+static void test_readiness_without_a_few_nodes(void **state)
+{
+	struct node_stats stats[200];
+	char names[200][8];
+
+	(void)state;
+	f.ctx.started_ns = VIEW_FIXTURE_NOW_NS - NS_PER_SEC;
+	counter_set(&f.counters.exchange.enabled, 1);
+	for (int i = 0; i < 200; i++) {
+		snprintf(names[i], sizeof(names[i]), "n%03d", i);
+		stats[i] = view_fixture_node(names[i], VIEW_FIXTURE_NOW_NS, 90, 100, 10);
+		stats[i].start_ns = VIEW_FIXTURE_NOW_NS - NS_PER_SEC;
+	}
+	stats[0].start_ns = stats[1].start_ns = 0;
+	view_slot_publish(f.ctx.views, view_fixture_of(stats, 200));
+	assert_int_equal(api_fixture_get(&f, "/readyz"), 200);
+	stats[2].start_ns = 0;
+	view_slot_publish(f.ctx.views, view_fixture_of(stats, 200));
+	assert_int_equal(api_fixture_get(&f, "/readyz"), 503);
+}
+
 /* The certificate ends an hour from now. */
 static void test_access(void **state)
 {
@@ -366,6 +439,8 @@ int main(void)
 		TEST(test_plans_of_the_other),
 		TEST(test_diagnosis),
 		TEST(test_readiness),
+		TEST(test_readiness_after_a_start),
+		TEST(test_readiness_without_a_few_nodes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

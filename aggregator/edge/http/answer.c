@@ -242,6 +242,7 @@ enum MHD_Result answer_send(struct http_server *s, struct connection *c, const c
 	enum MHD_Result result;
 	char tag[32] = "";
 
+	rs->last = rs->last || counter_get(&s->ctx->counters->leaving);
 	if (rs->status == 200 && rs->etag)
 		tag_answer(c->library, rs, tag);
 	if (rs->stream && !begin_stream(s)) {
