@@ -487,6 +487,7 @@ static int open_saver(struct engine *e, struct error *error)
 {
 	struct saver_config config = {
 		.dir = e->config->state_dir,
+		.copies = e->config->peer,
 		.every_ns = e->config->save_interval_ns,
 		.nodes_max = usage_default_limits.nodes_max,
 		.loop = &e->loop,
@@ -688,6 +689,9 @@ static int open_parts(struct engine *e, struct error *error)
 		rc = keyring_read(&e->keys, e->key_place, error);
 	if (!rc && config->enrolment_key_path)
 		rc = open_enroller(e, error);
+	if (!rc && config->peer && config->state_dir)
+		saver_take_copy(config->state_dir, config->peer, keys_of_aggregators(e),
+				&e->counters.exchange);
 	if (!rc)
 		rc = ingest_open(&e->ingest, config->ingest, &e->keys,
 				 e->enroller ? &e->enrolment : NULL, &e->counters, &ingest_handler,
@@ -705,6 +709,8 @@ static int open_parts(struct engine *e, struct error *error)
 		e->api_context.buckets = history_source(e->history);
 	if (!rc)
 		rc = open_saver(e, error);
+	if (!rc)
+		ingest_set_copier(e->ingest, saver_copier(e->saver));
 	if (!rc)
 		rc = open_informer(e, error);
 	if (!rc)

@@ -23,9 +23,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/edge/ingest_copy.h"
+#include "aggregator/edge/store/database.h"
 #include "aggregator/edge/store/store.h"
 #include "aggregator/engine_publisher.h"
 #include "shared/clock.h"
+#include "shared/file.h"
 #include "shared/log.h"
 #include "shared/mem.h"
 
@@ -51,10 +54,12 @@ struct saver {
 	struct saver_config config;
 	struct store_counters *counters;
 	struct store *store;
+	struct copier *copier; /* NULL: nobody gets copies */
 
 	/* loop thread */
-	uv_async_t news;
+	uv_async_t news, wanted;
 	uv_timer_t timer;
+	bool copy_wanted;
 	uint64_t save; /* under way, 0: none */
 	bool was_open;
 	bool failing;
@@ -75,6 +80,14 @@ static void on_wake(void *ctx)
 	struct saver *s = ctx;
 
 	uv_async_send(&s->news);
+}
+
+/* The copier's thread. */
+static void want_copy(void *ctx)
+{
+	struct saver *s = ctx;
+
+	uv_async_send(&s->wanted);
 }
 
 static void on_timer(uv_timer_t *timer);
@@ -251,6 +264,37 @@ static void on_timer(uv_timer_t *timer)
 		begin_save(s);
 }
 
+/* Nodes enrol with each aggregator: its keys are of no use to another one. */
+static void put_copy(struct saver *s)
+{
+	struct store_batch *batch = store_batch_new(0);
+
+	batch->copy_without = SAVER_NODE_KEYS;
+	s->copy_wanted = false;
+	store_put(s->store, batch);
+}
+
+static void on_wanted(uv_async_t *wanted)
+{
+	struct saver *s = wanted->data;
+
+	s->copy_wanted = true;
+	if (!s->save)
+		begin_save(s);
+}
+
+static void on_copied(struct saver *s, struct store_event *e)
+{
+	int fd = e->copy;
+
+	e->copy = -1;
+	s->copy_wanted = false;
+	if (s->copier)
+		copier_give(s->copier, fd, &e->error);
+	else
+		file_close(fd);
+}
+
 static void on_saved(struct saver *s, const struct store_event *e)
 {
 	usage_save_done(s->config.usage, e->save);
@@ -265,6 +309,8 @@ static void on_saved(struct saver *s, const struct store_event *e)
 	if (s->failing)
 		log_info("node windows are being saved again");
 	s->failing = false;
+	if (s->copy_wanted && !s->finishing)
+		put_copy(s);
 	save_in(s, s->config.every_ns);
 }
 
@@ -358,6 +404,11 @@ static void on_event(struct saver *s, struct store_event *e)
 		s->save = 0;
 		note_failure(s, &e->error);
 		save_in(s, s->config.every_ns < RETRY_NS ? s->config.every_ns : RETRY_NS);
+		if (s->copy_wanted)
+			on_copied(s, e);
+		break;
+	case STORE_COPIED:
+		on_copied(s, e);
 		break;
 	}
 	store_event_free(e);
@@ -378,6 +429,9 @@ static int open_handles(struct saver *s)
 
 	s->news.data = s;
 	if (!rc)
+		rc = uv_async_init(s->config.loop, &s->wanted, on_wanted);
+	s->wanted.data = s;
+	if (!rc)
 		rc = uv_timer_init(s->config.loop, &s->timer);
 	s->timer.data = s;
 	return rc;
@@ -394,6 +448,11 @@ int saver_open(struct saver **out, const struct saver_config *config, struct err
 		.wake = on_wake,
 		.ctx = s,
 	};
+	const struct copier_config copier = {
+		.want = want_copy,
+		.ctx = s,
+		.counters = &config->counters->exchange,
+	};
 	struct store_event *e;
 	int rc;
 
@@ -405,6 +464,8 @@ int saver_open(struct saver **out, const struct saver_config *config, struct err
 	if (rc)
 		return error_fail(error, rc, "the event loop does not start: %s", uv_strerror(rc));
 	rc = store_start(&s->store, &store, error);
+	if (!rc && config->copies)
+		rc = copier_open(&s->copier, &copier, error);
 	if (rc)
 		return rc;
 	counter_set(&s->counters->enabled, 1);
@@ -418,6 +479,41 @@ int saver_open(struct saver **out, const struct saver_config *config, struct err
 	return 0;
 }
 
+struct copier *saver_copier(const struct saver *s)
+{
+	return s ? s->copier : NULL;
+}
+
+/* --- a copy of another aggregator's ----------------------------------------------------------- */
+
+struct copy_wish {
+	const char *peer;
+	const struct keyring *keys;
+	struct exchange_counters *counters;
+};
+
+static int fetch_copy(void *ctx, int fd, struct error *error)
+{
+	const struct copy_wish *w = ctx;
+
+	return copy_fetch(w->peer, w->keys, fd, w->counters, error);
+}
+
+void saver_take_copy(const char *dir, const char *peer, const struct keyring *keys,
+		     struct exchange_counters *counters)
+{
+	struct copy_wish wish = {peer, keys, counters};
+	struct error why;
+	int rc = database_receive(dir, fetch_copy, &wish, &why);
+
+	if (!rc)
+		log_info("has a copy of the database of %s: %.1f MiB in %.1f s", peer,
+			 (double)counter_get(&counters->copy_bytes[COPY_RECEIVED]) / (1 << 20),
+			 (double)counter_get(&counters->copy_ns[COPY_RECEIVED]) / NS_PER_SEC);
+	else if (rc != -EEXIST)
+		log_warn("begins without a copy of the database of %s: %s", peer, why.text);
+}
+
 /* --- the end ---------------------------------------------------------------------------------- */
 
 void saver_finish(struct saver *s)
@@ -427,6 +523,8 @@ void saver_finish(struct saver *s)
 	if (!s || !s->store)
 		return;
 	uv_timer_stop(&s->timer);
+	copier_close(s->copier);
+	s->copier = NULL;
 	/* A save that is under way is begun anew: it would miss what changed since. */
 	s->finishing = true;
 	begin_save(s);

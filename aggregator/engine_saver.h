@@ -14,15 +14,18 @@
 #include "aggregator/state/node_keys.h"
 #include "aggregator/state/usage.h"
 #include "shared/error.h"
+#include "shared/keyring.h"
 
 #define SAVER_WORKLOADS "workloads"
 #define SAVER_NODE_KEYS "nodeKeys"
 #define SAVER_DEMAND	"demand" /* and the number of a shard */
 
+struct copier;
 struct publisher;
 
 struct saver_config {
 	const char *dir; /* borrowed, as is all here, for the saver's life */
+	bool copies; /* another aggregator may have some */
 	int64_t every_ns;
 	size_t nodes_max;
 	uv_loop_t *loop;
@@ -45,11 +48,19 @@ struct saver_config {
 struct saver;
 
 /*
+ * Before saver_open(): if the directory has no database yet, it gets a copy of the one of the
+ * aggregator at peer (ingest_copy.h). The log has what became of it.
+ */
+void saver_take_copy(const char *dir, const char *peer, const struct keyring *keys,
+		     struct exchange_counters *counters);
+/*
  * Starts the store and waits, for some seconds at most, for what is in the database: the state has
  * it before anything can be heard. Whatever is wrong with the database is logged and shown, not
  * returned.
  */
 int saver_open(struct saver **s, const struct saver_config *config, struct error *error);
+/* Gives copies of the database to another aggregator; until saver_finish(). NULL: nobody does. */
+struct copier *saver_copier(const struct saver *s);
 /* Once the loop stands still: saves what changed and ends the store. NULL is allowed, as below. */
 void saver_finish(struct saver *s);
 /* After saver_finish(), once the loop closed its handles. */

@@ -141,7 +141,7 @@ static int read_numbers(const uint8_t *in, struct frame_header *h, struct error 
 	if (in[AT_VERSION] != FRAME_VERSION)
 		return error_fail(error, -EPROTO, "frame version %u, this side speaks %d",
 				  in[AT_VERSION], FRAME_VERSION);
-	if (type < FRAME_INTERVAL || type > FRAME_EXCHANGE)
+	if (type < FRAME_INTERVAL || type > FRAME_COPY)
 		return error_fail(error, -EBADMSG, "frame type %u is unknown", type);
 	h->type = (enum frame_type)type;
 	memcpy(h->key_id, in + AT_KEY_ID, KEY_ID_LEN);

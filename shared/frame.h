@@ -17,7 +17,8 @@
  *     0     4   magic "EVKL"
  *     4     1   version, 1
  *     5     1   type: 1 interval part, 2 ack, 3 enrolment, 4 its answer (shared/enrolment.h),
- *           5 reservations and plans of another aggregator, which an ack answers, too
+ *           5 reservations and plans of another aggregator, which an ack answers, too, 6 a copy
+ *           of its database (aggregator/edge/ingest_copy.c)
  *     6     2   node name length n, 1..253
  *     8     8   key id; all zero: body in clear (ipc:// only)
  *    16    16   run: random per agent start
@@ -52,6 +53,7 @@ enum frame_type {
 	FRAME_ENROLMENT = 3,
 	FRAME_ENROLMENT_ANSWER = 4,
 	FRAME_EXCHANGE = 5,
+	FRAME_COPY = 6,
 };
 
 struct frame_header {

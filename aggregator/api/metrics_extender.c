@@ -81,6 +81,15 @@ static void write_exchange(struct buf *out, const struct api_context *ctx)
 		 COUNT(c->received)},
 		{"evenkeel_peer_refused_total", NULL, "Frames of it that are not understood.",
 		 COUNT(c->refused)},
+		{"evenkeel_peer_copy_bytes_total", "direction=\"sent\"",
+		 "Copies of the database that it got, and that it gave at the start.",
+		 COUNT(c->copy_bytes[COPY_SENT])},
+		{"evenkeel_peer_copy_bytes_total", "direction=\"received\"", NULL,
+		 COUNT(c->copy_bytes[COPY_RECEIVED])},
+		{"evenkeel_peer_copy_seconds_total", "direction=\"sent\"",
+		 "Time that these copies took.", metrics_seconds(&c->copy_ns[COPY_SENT])},
+		{"evenkeel_peer_copy_seconds_total", "direction=\"received\"", NULL,
+		 metrics_seconds(&c->copy_ns[COPY_RECEIVED])},
 	};
 
 	if (!counter_get(&c->enabled))

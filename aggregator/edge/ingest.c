@@ -29,8 +29,8 @@
  * Enrolments (shared/enrolment.h) go to a handler of their own. Their answers may take long. A refused
  * one counts for its connection as a frame that does not open.
  *
- * The first frame of another aggregator's connection is answered by the exchange, which takes the
- * connection over (ingest_exchange.c).
+ * The first frame of another aggregator's connection is answered by the exchange, or the copier,
+ * which takes the connection over (ingest_exchange.c, ingest_copy.c).
  *
  * Incomplete intervals are in a hash table by node, in order of insertion (uthash), so the oldest
  * is at the head. An agent whose parts were dropped gets "part stored" for its last part, and
@@ -174,9 +174,10 @@ static const struct ingest_parts_limits parts_limits = {
 
 struct ingest {
 	/* fixed after open */
-	const struct keyring *keys; /* borrowed, as are the five below */
+	const struct keyring *keys; /* borrowed, as are the six below */
 	const struct ingest_enrolment *enrolment; /* NULL: nodes have no keys of their own */
 	struct exchange *exchange; /* NULL: no other aggregator is expected */
+	struct copier *copier; /* NULL: there is no database */
 	struct counters *counters;
 	const struct ingest_handler *handler;
 	void *ctx;
@@ -246,6 +247,11 @@ void ingest_close(struct ingest *in)
 void ingest_set_exchange(struct ingest *in, struct exchange *exchange)
 {
 	in->exchange = exchange;
+}
+
+void ingest_set_copier(struct ingest *in, struct copier *copier)
+{
+	in->copier = copier;
 }
 
 int ingest_fd(const struct ingest *in)
@@ -385,7 +391,7 @@ static enum frame_result take_exchange(struct ingest *in, const struct ingest_me
 	const struct keyring *keys = exchange_keys(in->exchange);
 	struct ack ack = {.server_time_ns = now_ns};
 	struct frame_header header;
-	bool kept;
+	bool copy, kept;
 	int rc, fd;
 
 	buf_clear(&in->body);
@@ -394,10 +400,14 @@ static enum frame_result take_exchange(struct ingest *in, const struct ingest_me
 		ingest_peers_judge(in->peers, &message->route, NULL, false);
 		return result_of_error(rc);
 	}
-	kept = exchange_greet(in->exchange, &header, &ack);
+	copy = header.type == FRAME_COPY;
+	kept = copy ? copier_greet(in->copier, keyring_find(keys, header.key_id), &ack)
+		    : exchange_greet(in->exchange, &header, &ack);
 	answer(in, &message->route, keys, &header, &ack);
 	fd = kept ? ingest_peers_release(in->peers, &message->route) : -1;
-	if (fd >= 0)
+	if (fd >= 0 && copy)
+		copier_connected(in->copier, fd);
+	else if (fd >= 0)
 		exchange_connected(in->exchange, fd);
 	return FRAME_RESULT_exchange;
 }
@@ -456,7 +466,7 @@ static enum frame_result take_message(struct ingest *in, const struct ingest_mes
 	frame_get_header(message->data, message->len, &header, &header_len, &body_len, NULL);
 	if (in->enrolment && header.type == FRAME_ENROLMENT)
 		return take_enrolment(in, message, now_ns);
-	if (in->exchange && header.type == FRAME_EXCHANGE)
+	if (in->exchange && (header.type == FRAME_EXCHANGE || header.type == FRAME_COPY))
 		return take_exchange(in, message, now_ns);
 	keys = choose_keys(in, &header, now_ns, &own, &bound);
 	result = take_sealed(in, message, keys, bound, now_ns);

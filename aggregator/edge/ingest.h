@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "aggregator/edge/ingest_copy.h"
 #include "aggregator/edge/ingest_exchange.h"
 #include "aggregator/edge/ingest_peers.h"
 #include "aggregator/state/counters.h"
@@ -71,6 +72,8 @@ void ingest_send(struct ingest *in, const struct ingest_route *route, const stru
 		 bool refused);
 /* Connections of another aggregator go to the exchange, borrowed; before the first step. */
 void ingest_set_exchange(struct ingest *in, struct exchange *exchange);
+/* Another aggregator that asks for a copy of the database gets it from that; likewise. */
+void ingest_set_copier(struct ingest *in, struct copier *copier);
 /* Readable when a frame or a connection needs ingest_step(). */
 int ingest_fd(const struct ingest *in);
 /*

@@ -103,6 +103,8 @@ enum exchange_outcome {
 		EXCHANGE_OUTCOMES_COUNT
 };
 
+enum copy_direction { COPY_SENT, COPY_RECEIVED, COPY_DIRECTIONS };
+
 /* Of --peer; all stands still while there is none. */
 struct exchange_counters {
 	atomic_uint_least64_t enabled; /* 1: there is a --peer */
@@ -111,6 +113,8 @@ struct exchange_counters {
 	atomic_uint_least64_t wait_ns; /* of answers, for it */
 	atomic_uint_least64_t sent, received; /* reservations */
 	atomic_uint_least64_t refused; /* its frames that are not understood */
+	/* whole copies of the database, and the time that they took */
+	atomic_uint_least64_t copy_bytes[COPY_DIRECTIONS], copy_ns[COPY_DIRECTIONS];
 };
 
 /* What quotas said to schedulers. */

@@ -29,9 +29,13 @@
 #include "aggregator/edge/store/database.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "aggregator/state/usage_pack.h"
 #include "shared/clock.h"
@@ -566,4 +570,118 @@ void database_rollback(struct database *d)
 uint64_t database_bytes(const struct database *d)
 {
 	return database_file_bytes(d->path);
+}
+
+/* --- copies ----------------------------------------------------------------------------------- */
+
+static int fail_file(const char *path, struct error *reason)
+{
+	int rc = -errno;
+
+	return error_fail(reason, rc, "%s: %s", path, strerror(-rc));
+}
+
+/* Runs a statement with one text. */
+static int run_with(struct database *d, const char *sql, const char *text, struct error *reason)
+{
+	sqlite3_stmt *statement = NULL;
+	int code = sqlite3_prepare_v2(d->db, sql, -1, &statement, NULL);
+
+	if (code == SQLITE_OK)
+		code = sqlite3_bind_text(statement, 1, text, -1, SQLITE_STATIC);
+	if (code == SQLITE_OK)
+		code = sqlite3_step(statement);
+	sqlite3_finalize(statement);
+	return code == SQLITE_DONE ? 0 : fail(d, code, reason);
+}
+
+static int open_copy(struct database *copy, int flags, struct error *reason)
+{
+	int code = sqlite3_open_v2(copy->path, &copy->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+
+	return code == SQLITE_OK ? 0 : fail(copy, code, reason);
+}
+
+/* The pages of the deleted rows are overwritten. */
+static int leave_out(char *path, const char *name, struct error *reason)
+{
+	struct database copy = {.path = path};
+	int rc = open_copy(&copy, SQLITE_OPEN_READWRITE, reason);
+
+	if (!rc)
+		rc = run(&copy, "PRAGMA journal_mode=OFF;PRAGMA secure_delete=ON", reason);
+	if (!rc)
+		rc = run_with(&copy, "DELETE FROM plan_state WHERE name = ?1", name, reason);
+	sqlite3_close(copy.db);
+	return rc;
+}
+
+int database_copy(struct database *d, const char *without, int *fd, struct error *reason)
+{
+	char *path = mem_printf("%s.copy", d->path);
+	int rc, file = -1;
+
+	unlink(path);
+	rc = run_with(d, "VACUUM INTO ?1", path, reason);
+	if (!rc)
+		rc = leave_out(path, without, reason);
+	if (!rc)
+		file = open(path, O_RDONLY | O_CLOEXEC);
+	if (!rc && file < 0)
+		rc = fail_file(path, reason);
+	unlink(path);
+	free(path);
+	if (!rc)
+		*fd = file;
+	return rc;
+}
+
+static int check_copy(char *path, struct error *reason)
+{
+	struct database copy = {.path = path};
+	int64_t version = 0;
+	int rc = open_copy(&copy, SQLITE_OPEN_READONLY, reason);
+
+	if (!rc)
+		rc = check_version(&copy, &version, reason);
+	if (!rc && !version)
+		rc = error_fail(reason, -EBADMSG, "is empty");
+	if (!rc)
+		rc = check_content(&copy, reason);
+	sqlite3_close(copy.db);
+	return rc == -EBADMSG ? error_at(reason, rc, "the copy") : rc;
+}
+
+static int receive(char *part, const char *path, database_fetcher *fetch, void *ctx,
+		   struct error *reason)
+{
+	int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), rc;
+
+	if (fd < 0)
+		return fail_file(part, reason);
+	rc = fetch(ctx, fd, reason);
+	if (!rc && fsync(fd))
+		rc = fail_file(part, reason);
+	close(fd);
+	if (!rc)
+		rc = check_copy(part, reason);
+	if (!rc && rename(part, path))
+		rc = fail_file(path, reason);
+	if (rc)
+		unlink(part);
+	return rc;
+}
+
+int database_receive(const char *dir, database_fetcher *fetch, void *ctx, struct error *reason)
+{
+	char *path = database_file_path(dir), *part = mem_printf("%s.part", path);
+	int rc = -EEXIST;
+
+	if (access(path, F_OK)) {
+		mkdir(dir, 0700); /* a directory that cannot be made fails with its file */
+		rc = receive(part, path, fetch, ctx, reason);
+	}
+	free(path);
+	free(part);
+	return rc;
 }

@@ -63,6 +63,24 @@ int database_commit(struct database *d, int64_t forget_before_ns, struct error *
 void database_rollback(struct database *d);
 uint64_t database_bytes(const struct database *d);
 
+/* --- copies, for another aggregator ----------------------------------------------------------- */
+
+/*
+ * Opens a copy of what is committed, but for the state of that name, while no transaction is open.
+ * The file has no name any more; *fd, at its beginning, is the caller's. Errors: as
+ * database_write().
+ */
+int database_copy(struct database *d, const char *without, int *fd, struct error *error);
+/* Writes a copy into the file; -errno with the reason. */
+typedef int database_fetcher(void *ctx, int fd, struct error *error);
+/*
+ * Makes the database of the directory from what fetch() writes, once it is checked and on the disk;
+ * before that it lies beside. -EEXIST: the directory has one already, and fetch() is not called;
+ * -EBADMSG: damaged, of another program or a newer version; -errno of fetch() or the disk: nothing
+ * is left.
+ */
+int database_receive(const char *dir, database_fetcher *fetch, void *ctx, struct error *error);
+
 /* --- files of the state directory ------------------------------------------------------------- */
 
 /* No more than these: a disk that damages every database must not be filled. */

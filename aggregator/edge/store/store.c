@@ -22,6 +22,7 @@
 #include "aggregator/state/usage_pack.h"
 #include "shared/array.h"
 #include "shared/clock.h"
+#include "shared/file.h"
 #include "shared/mem.h"
 #include "shared/thread.h"
 
@@ -62,6 +63,7 @@ static struct store_event *event_new(enum store_event_kind kind)
 	struct store_event *e = mem_zalloc(1, sizeof(*e));
 
 	e->kind = kind;
+	e->copy = -1;
 	return e;
 }
 
@@ -89,6 +91,7 @@ void store_event_free(struct store_event *e)
 	if (!e)
 		return;
 	drop_content(e);
+	file_close(e->copy);
 	free(e);
 }
 
@@ -272,6 +275,17 @@ static void handle(struct store *s, struct store_batch *b)
 	tell(s, e);
 }
 
+static void copy(struct store *s, const char *without)
+{
+	struct store_event *e = event_new(STORE_COPIED);
+
+	if (s->database)
+		database_copy(s->database, without, &e->copy, &e->error);
+	else
+		e->error = s->why_closed;
+	tell(s, e);
+}
+
 /* --- thread ----------------------------------------------------------------------------------- */
 
 /* The next batch; NULL: time to open the database, or to stop. */
@@ -301,7 +315,10 @@ static void *work(void *arg)
 		struct store_batch *b = next_batch(s, &stop);
 
 		if (b) {
-			handle(s, b);
+			if (b->copy_without)
+				copy(s, b->copy_without);
+			else
+				handle(s, b);
 			for (size_t i = 0; i < b->count; i++)
 				usage_row_fini(&b->rows[i]);
 			for (size_t i = 0; i < b->memo_count; i++)

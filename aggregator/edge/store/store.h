@@ -46,6 +46,11 @@ struct store_batch {
 	struct store_memo memos[STORE_MEMOS_MAX];
 	int64_t saved_ns; /* Unix time, of memos */
 	struct drain_rows decisions; /* owned; those since the last save */
+	/*
+	 * Static; not NULL: instead of all that, a copy of the database without the state of that
+	 * name, while no save is under way.
+	 */
+	const char *copy_without;
 	struct store_batch *prev, *next; /* for the store */
 };
 
@@ -55,6 +60,7 @@ enum store_event_kind {
 	STORE_WRITTEN, /* a batch before the last */
 	STORE_SAVED,
 	STORE_FAILED, /* with the reason; nothing of the save is in the database */
+	STORE_COPIED,
 };
 
 struct store_event {
@@ -80,7 +86,9 @@ struct store_event {
 	int64_t took_ns; /* since the first batch of the save, or the beginning of opening */
 	uint64_t bytes; /* of the files */
 	size_t aside; /* set-aside databases in the directory */
-	/* STORE_NOT_OPENED, STORE_FAILED */
+	/* STORE_COPIED: a file without a name, owned; negative: there is none, with the reason */
+	int copy;
+	/* STORE_NOT_OPENED, STORE_FAILED, STORE_COPIED */
 	struct error error;
 	struct store_event *prev, *next; /* for the store */
 };
