@@ -88,11 +88,11 @@ static char *url_of(const struct stack_aggregator *a, const char *path)
 	return mem_printf("%s://127.0.0.1:%d%s", a->tls ? "https" : "http", a->http_port, path);
 }
 
-void stack_start_aggregator(struct stack *s, int i)
+void stack_launch_aggregator(struct stack *s, int i)
 {
 	struct stack_aggregator *a = &s->aggregators[i];
 	char *program = mem_strdup(program_path("evenkeel-aggregator")), *log, *listen, *ingest,
-	     *url, *key_path;
+	     *key_path;
 
 	if (!a->http_port)
 		a->http_port = free_port();
@@ -103,7 +103,6 @@ void stack_start_aggregator(struct stack *s, int i)
 	ingest = mem_printf("tcp://%s:%d", a->ingest_host ? a->ingest_host : "127.0.0.1",
 			    a->ingest_port);
 	key_path = mem_strdup(a->key_path ? a->key_path : s->key_path);
-	url = url_of(a, "/readyz");
 	{
 		char *argv[ARGS_MAX] = {program, (char *)"--listen",   listen,	(char *)"--ingest",
 					ingest,	 (char *)"--key-file", key_path};
@@ -117,15 +116,23 @@ void stack_start_aggregator(struct stack *s, int i)
 			argv[n++] = (char *)*more;
 		a->pid = process_start(log, argv);
 	}
-	if (a->pid <= 0 || !await(is_ready, url, 20)) {
-		print_log(s, "aggregator", i);
-		fatal("the aggregator does not become ready");
-	}
 	free(program);
 	free(log);
 	free(listen);
 	free(ingest);
 	free(key_path);
+}
+
+void stack_start_aggregator(struct stack *s, int i)
+{
+	char *url;
+
+	stack_launch_aggregator(s, i);
+	url = url_of(&s->aggregators[i], "/readyz");
+	if (s->aggregators[i].pid <= 0 || !await(is_ready, url, 20)) {
+		print_log(s, "aggregator", i);
+		fatal("the aggregator does not become ready");
+	}
 	free(url);
 }
 

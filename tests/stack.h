@@ -37,6 +37,8 @@ void stack_free(struct stack *s, int failed);
 void stack_print_logs(const struct stack *s);
 /* Starts aggregator i, on the ports it had before if it ran, and awaits its /readyz. */
 void stack_start_aggregator(struct stack *s, int i);
+/* The same without waiting. */
+void stack_launch_aggregator(struct stack *s, int i);
 void stack_kill_aggregator(struct stack *s, int i); /* SIGKILL */
 /*
  * Starts the agent as node "test-node", reporting to the first `aggregators` of them; `more` ends
