@@ -309,35 +309,7 @@ static void on_shutdown(uv_timer_t *timer)
 	uv_stop(timer->loop);
 }
 
-/* /readyz fails from now on, so that clients go elsewhere before the port is closed. */
-static void begin_to_leave(struct engine *e)
-{
-	uint64_t delay_ms = (uint64_t)(e->config->shutdown_delay_ns / NS_PER_MS);
-
-	if (!delay_ms || counter_get(&e->counters.leaving)) {
-		uv_stop(&e->loop);
-		return;
-	}
-	counter_set(&e->counters.leaving, 1);
-	log_info("ending in %.1f s; another signal ends at once", (double)delay_ms / 1000);
-	uv_timer_start(&e->shutdown, on_shutdown, delay_ms, 0);
-}
-
-static void on_signal(uv_signal_t *handle, int number)
-{
-	struct engine *e = handle->data;
-
-	if (number != SIGHUP) {
-		begin_to_leave(e);
-		return;
-	}
-	reload_keys(e);
-	node_enroller_reload(e->enroller);
-	exchange_set_keys(e->exchange, keys_of_aggregators(e));
-	/* The loop runs when all is open. */
-	http_reload(e->http);
-}
-
+/* Of keys, tokens and certificates. The loop runs when all is open. */
 static void on_files_changed(uv_async_t *async)
 {
 	struct engine *e = async->data;
@@ -345,6 +317,24 @@ static void on_files_changed(uv_async_t *async)
 	node_enroller_reload(e->enroller);
 	exchange_set_keys(e->exchange, keys_of_aggregators(e));
 	http_reload(e->http);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+	struct engine *e = handle->data;
+	bool again = counter_get(&e->counters.leaving);
+	int64_t delay_ns = again ? 0 : e->config->shutdown_delay_ns;
+
+	if (number == SIGHUP) {
+		reload_keys(e);
+		on_files_changed(&e->files_changed);
+		return;
+	}
+	counter_set(&e->counters.leaving, 1);
+	if (delay_ns)
+		log_info("ending in %.1f s; another signal ends at once",
+			 (double)delay_ns / NS_PER_SEC);
+	uv_timer_start(&e->shutdown, on_shutdown, (uint64_t)(delay_ns / NS_PER_MS), 0);
 }
 
 /* Any thread. */
@@ -689,7 +679,7 @@ static int open_parts(struct engine *e, struct error *error)
 		rc = keyring_read(&e->keys, e->key_place, error);
 	if (!rc && config->enrolment_key_path)
 		rc = open_enroller(e, error);
-	if (!rc && config->peer && config->state_dir)
+	if (!rc && config->peer)
 		saver_take_copy(config->state_dir, config->peer, keys_of_aggregators(e),
 				&e->counters.exchange);
 	if (!rc)
@@ -700,8 +690,6 @@ static int open_parts(struct engine *e, struct error *error)
 		rc = exchange_open(&e->exchange, config->peer, keys_of_aggregators(e),
 				   e->reservations, e->plan_peer, &e->counters.exchange, error);
 	if (!rc)
-		ingest_set_exchange(e->ingest, e->exchange);
-	if (!rc)
 		rc = open_recorder(e, error);
 	if (!rc)
 		rc = open_loop(e, error);
@@ -710,7 +698,7 @@ static int open_parts(struct engine *e, struct error *error)
 	if (!rc)
 		rc = open_saver(e, error);
 	if (!rc)
-		ingest_set_copier(e->ingest, saver_copier(e->saver));
+		ingest_set_exchange(e->ingest, e->exchange, saver_copier(e->saver));
 	if (!rc)
 		rc = open_informer(e, error);
 	if (!rc)

@@ -504,7 +504,7 @@ void saver_take_copy(const char *dir, const char *peer, const struct keyring *ke
 {
 	struct copy_wish wish = {peer, keys, counters};
 	struct error why;
-	int rc = database_receive(dir, fetch_copy, &wish, &why);
+	int rc = dir ? database_receive(dir, fetch_copy, &wish, &why) : -EEXIST;
 
 	if (!rc)
 		log_info("has a copy of the database of %s: %.1f MiB in %.1f s", peer,

@@ -48,7 +48,7 @@ struct saver_config {
 struct saver;
 
 /*
- * Before saver_open(): if the directory has no database yet, it gets a copy of the one of the
+ * Before saver_open(): if the directory (NULL: none) has no database yet, it gets a copy of the one of the
  * aggregator at peer (ingest_copy.h). The log has what became of it.
  */
 void saver_take_copy(const char *dir, const char *peer, const struct keyring *keys,

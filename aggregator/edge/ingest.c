@@ -244,13 +244,9 @@ void ingest_close(struct ingest *in)
 	free(in);
 }
 
-void ingest_set_exchange(struct ingest *in, struct exchange *exchange)
+void ingest_set_exchange(struct ingest *in, struct exchange *exchange, struct copier *copier)
 {
 	in->exchange = exchange;
-}
-
-void ingest_set_copier(struct ingest *in, struct copier *copier)
-{
 	in->copier = copier;
 }
 

@@ -70,10 +70,11 @@ void ingest_close(struct ingest *in);
  */
 void ingest_send(struct ingest *in, const struct ingest_route *route, const struct buf *answer,
 		 bool refused);
-/* Connections of another aggregator go to the exchange, borrowed; before the first step. */
-void ingest_set_exchange(struct ingest *in, struct exchange *exchange);
-/* Another aggregator that asks for a copy of the database gets it from that; likewise. */
-void ingest_set_copier(struct ingest *in, struct copier *copier);
+/*
+ * Connections of another aggregator go to the exchange, or for a copy of the database to the copier;
+ * both borrowed. Before the first step.
+ */
+void ingest_set_exchange(struct ingest *in, struct exchange *exchange, struct copier *copier);
 /* Readable when a frame or a connection needs ingest_step(). */
 int ingest_fd(const struct ingest *in);
 /*

@@ -458,12 +458,13 @@ static void check_probe(const struct rendered *r, const cJSON *o, const char *pr
 static void check_pair(const struct rendered *r, const cJSON *o)
 {
 	bool pair = strstr(r->folder, "overlays/ha");
-	const char *peer = argument(container_of(o), "peer");
+	const char *peer = argument(container_of(o), "peer"),
+		   *delay = argument(container_of(o), "shutdown-delay");
 	const cJSON *apart = json_at(o, "spec.template.spec.affinity.podAntiAffinity"),
 		    *budget = manifests_find(r->objects, "PodDisruptionBudget", AGGREGATOR);
 
 	EXPECT(o, json_at(o, "spec.replicas")->valueint == (pair ? 2 : 1));
-	EXPECT(o, !peer == !pair && !apart == !pair);
+	EXPECT(o, !peer == !pair && !apart == !pair && !delay == !pair);
 	if (!pair)
 		return;
 	check_ingest_url(r, o, peer);
@@ -473,6 +474,9 @@ static void check_pair(const struct rendered *r, const cJSON *o)
 			  r->objects,
 			  json_at(first(apart, "requiredDuringSchedulingIgnoredDuringExecution"),
 				  "labelSelector.matchLabels")) == o);
+	/* 20 s for the last save. */
+	EXPECT(o, json_at(o, "spec.template.spec.terminationGracePeriodSeconds")->valueint >=
+			  strtol(delay, NULL, 10) + 20);
 	EXPECT(o, json_at(budget, "spec.maxUnavailable")->valueint == 1);
 	EXPECT(o, is(o, "spec.strategy.type", "RollingUpdate") &&
 			  json_at(o, "spec.strategy.rollingUpdate.maxSurge")->valueint == 0);
