@@ -263,6 +263,36 @@ static void a_bad_body_changes_nothing(void **state)
 }
 
 /* As long as a scheduler can make it: it fits into a frame, and one more request is refused. */
+/* Fields 100 (a number) and 101 (a text), behind the known ones, and in front of them. */
+static void fields_of_a_newer_release_are_ignored(void **state)
+{
+	static const char fields[] = "\xa0\x06\x07\xaa\x06\x03new";
+	struct pair *p = *state;
+	struct error error = {""};
+	size_t count;
+
+	reserve(p->one, "a", "n1", now);
+	for (int front = 0; front < 2; front++) {
+		const struct reservation *e = reservations_hold(p->one, "a");
+		struct buf body = BUF_INIT;
+
+		reservations_message_begin(&p->body, SESSION);
+		reservations_message_add(&p->body, "a", e, now);
+		reservation_drop(e);
+		if (front)
+			buf_add(&body, fields, sizeof(fields) - 1);
+		buf_add(&body, p->body.data, p->body.len);
+		if (!front)
+			buf_add(&body, fields, sizeof(fields) - 1);
+		assert_int_equal(reservations_message_take(p->other, &body, SESSION, now, &count,
+							   &error),
+				 0);
+		assert_int_equal(count, 1);
+		assert_string_equal(listed(p->other, now), "a@n1");
+		buf_fini(&body);
+	}
+}
+
 static void a_long_reservation_is_told(void **state)
 {
 	struct pair *p = *state;
@@ -306,6 +336,7 @@ int main(void)
 		TEST(a_pod_with_a_node_stays_as_the_api_has_it),
 		TEST(a_reservation_that_is_told_makes_others_look_again),
 		TEST(a_bad_body_changes_nothing),
+		TEST(fields_of_a_newer_release_are_ignored),
 		TEST(a_long_reservation_is_told),
 	};
 
