@@ -448,11 +448,6 @@ int saver_open(struct saver **out, const struct saver_config *config, struct err
 		.wake = on_wake,
 		.ctx = s,
 	};
-	const struct copier_config copier = {
-		.want = want_copy,
-		.ctx = s,
-		.counters = &config->counters->exchange,
-	};
 	struct store_event *e;
 	int rc;
 
@@ -465,7 +460,7 @@ int saver_open(struct saver **out, const struct saver_config *config, struct err
 		return error_fail(error, rc, "the event loop does not start: %s", uv_strerror(rc));
 	rc = store_start(&s->store, &store, error);
 	if (!rc && config->copies)
-		rc = copier_open(&s->copier, &copier, error);
+		rc = copier_open(&s->copier, want_copy, s, &config->counters->exchange, error);
 	if (rc)
 		return rc;
 	counter_set(&s->counters->enabled, 1);

@@ -183,7 +183,9 @@ struct asker {
 
 struct copier {
 	/* fixed after open */
-	struct copier_config config;
+	void (*want)(void *ctx);
+	void *ctx; /* borrowed, as are the counters */
+	struct exchange_counters *counters;
 	struct helper helper;
 	pthread_mutex_t lock;
 
@@ -255,7 +257,7 @@ static bool serve_one(struct copier *c, struct asker *a)
 	c->awaits = true;
 	pthread_mutex_unlock(&c->lock);
 	if (!awaits)
-		c->config.want(c->config.ctx);
+		c->want(c->ctx);
 	says = asks;
 	says.type = put_next(c, &ack);
 	return !aggregator_send(a->fd, &says, &a->keys.keys[0], asks.nonce, &c->body, &why) &&
@@ -276,8 +278,8 @@ static void serve(struct copier *c)
 	while (!atomic_load(&c->helper.stopping) && serve_one(c, &a))
 		continue;
 	if (c->sent) {
-		counter_add(&c->config.counters->copy_bytes[COPY_SENT], c->sent);
-		counter_add(&c->config.counters->copy_ns[COPY_SENT],
+		counter_add(&c->counters->copy_bytes[COPY_SENT], c->sent);
+		counter_add(&c->counters->copy_ns[COPY_SENT],
 			    (uint64_t)(clock_mono_ns() - begun_ns));
 	}
 	keyring_wipe(&a.keys);
@@ -347,12 +349,15 @@ void copier_give(struct copier *c, int file, const struct error *why)
 	helper_wake(&c->helper);
 }
 
-int copier_open(struct copier **out, const struct copier_config *config, struct error *error)
+int copier_open(struct copier **out, void (*want)(void *ctx), void *ctx,
+		struct exchange_counters *counters, struct error *error)
 {
 	struct copier *c = mem_zalloc(1, sizeof(*c));
 	int rc;
 
-	c->config = *config;
+	c->want = want;
+	c->ctx = ctx;
+	c->counters = counters;
 	c->asker.fd = c->file = -1;
 	pthread_mutex_init(&c->lock, NULL);
 	rc = helper_start(&c->helper, "copies", run, c, error);

@@ -29,14 +29,12 @@ int copy_fetch(const char *url, const struct keyring *keys, int file,
 
 struct copier;
 
-struct copier_config {
-	void (*want)(void *ctx); /* the copier's thread: copier_give() is to follow */
-	void *ctx; /* borrowed, as are the counters */
-	struct exchange_counters *counters;
-};
-
-/* Starts a thread. -errno with the reason. */
-int copier_open(struct copier **c, const struct copier_config *config, struct error *error);
+/*
+ * Starts a thread, which calls want(): copier_give() is to follow. ctx and counters are borrowed.
+ * -errno with the reason.
+ */
+int copier_open(struct copier **c, void (*want)(void *ctx), void *ctx,
+		struct exchange_counters *counters, struct error *error);
 /* Ends a copy that is under way. NULL is allowed, as below. */
 void copier_close(struct copier *c);
 /* The file, taken over, is the copy; negative: there is none, with the reason. */

@@ -113,7 +113,7 @@ struct exchange_counters {
 	atomic_uint_least64_t wait_ns; /* of answers, for it */
 	atomic_uint_least64_t sent, received; /* reservations */
 	atomic_uint_least64_t refused; /* its frames that are not understood */
-	/* whole copies of the database, and the time that they took */
+	/* copies of the database, and the time that they took */
 	atomic_uint_least64_t copy_bytes[COPY_DIRECTIONS], copy_ns[COPY_DIRECTIONS];
 };
 

@@ -262,7 +262,6 @@ static void a_bad_body_changes_nothing(void **state)
 	assert_string_equal(listed(p->other, now), "");
 }
 
-/* As long as a scheduler can make it: it fits into a frame, and one more request is refused. */
 /* Fields 100 (a number) and 101 (a text), behind the known ones, and in front of them. */
 static void fields_of_a_newer_release_are_ignored(void **state)
 {
@@ -293,6 +292,7 @@ static void fields_of_a_newer_release_are_ignored(void **state)
 	}
 }
 
+/* As long as a scheduler can make it: it fits into a frame, and one more request is refused. */
 static void a_long_reservation_is_told(void **state)
 {
 	struct pair *p = *state;
