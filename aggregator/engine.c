@@ -638,7 +638,6 @@ static struct engine *new_engine(const struct engine_config *config)
 		.views = e->views,
 		.counters = &e->counters,
 		.now_ns = now_ms,
-		.started_ns = clock_wall_ns(),
 		.watcher_upstream = config->watcher_upstream,
 		.watcher_smoothed = config->watcher_smoothed,
 		.watcher_allocatable = config->watcher_allocatable,
@@ -706,6 +705,7 @@ static int open_parts(struct engine *e, struct error *error)
 	if (!rc)
 		rc = prefetcher_start(e->api_context.prefetcher, error);
 	view_slot_on_refresh(e->views, on_view_wanted, e);
+	e->api_context.started_ns = clock_wall_ns();
 	if (!rc)
 		rc = open_http(e, error);
 	if (!rc && e->own_secrets)
