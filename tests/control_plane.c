@@ -41,7 +41,6 @@
 #include "shared/mem.h"
 #include "tests/process.h"
 
-#define ADMIN_TOKEN	 "admin-token"
 #define RESTRICTED_TOKEN "restricted-token"
 #define ACCOUNTS	 "/api/v1/namespaces/default/serviceaccounts"
 #define RBAC		 "/apis/rbac.authorization.k8s.io/v1"
@@ -111,7 +110,8 @@ static void write_file(struct control_plane *c, const char *name, const char *te
 	free(path);
 }
 
-char *control_plane_kubeconfig(struct control_plane *c, const char *name, const char *token)
+char *control_plane_kubeconfig(struct control_plane *c, int api, const char *name,
+			       const char *token)
 {
 	char *text =
 		mem_printf("apiVersion: v1\n"
@@ -121,7 +121,7 @@ char *control_plane_kubeconfig(struct control_plane *c, const char *name, const 
 			   "users: [{name: test, user: {token: %s}}]\n"
 			   "contexts: [{name: test, context: {cluster: test, user: test}}]\n"
 			   "current-context: test\n",
-			   c->apis[0].port, token);
+			   c->apis[api].port, token);
 
 	write_file(c, name, text);
 	free(text);
@@ -192,7 +192,7 @@ static long request(CURL *curl, const char *method, const char *url, const char 
 	long status = 0;
 
 	if (certificate)
-		headers = curl_slist_append(headers, "Authorization: Bearer " ADMIN_TOKEN);
+		headers = curl_slist_append(headers, "Authorization: Bearer " CONTROL_ADMIN_TOKEN);
 	curl_easy_reset(curl);
 	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
@@ -572,7 +572,7 @@ char *control_plane_person(struct control_plane *c, const char *name)
 	token = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
 		cJSON_GetObjectItemCaseSensitive(json, "status"), "token"));
 	assert_non_null(token);
-	file = control_plane_kubeconfig(c, name, token);
+	file = control_plane_kubeconfig(c, 0, name, token);
 	cJSON_Delete(json);
 	buf_fini(&answer);
 	free(body);
@@ -736,16 +736,16 @@ static struct control_plane *new_plane(const char *bin, bool with_nodes)
 	if (!c->version)
 		give_up(c, "this is no version of Kubernetes that the tests know");
 	write_file(c, "tokens",
-		   ADMIN_TOKEN ",admin,1,system:masters\n" RESTRICTED_TOKEN
-			       "," CONTROL_RESTRICTED_USER ",2\n");
+		   CONTROL_ADMIN_TOKEN ",admin,1,system:masters\n" RESTRICTED_TOKEN
+				       "," CONTROL_RESTRICTED_USER ",2\n");
 	make_front_proxy(c);
 	/* Nodes and pods know API server 0 by more names. */
 	if (!with_nodes)
 		make_servers(c);
 	start_etcd(c);
 	control_plane_start_api(c, 0, true);
-	c->admin = control_plane_kubeconfig(c, "admin.conf", ADMIN_TOKEN);
-	c->restricted = control_plane_kubeconfig(c, "restricted.conf", RESTRICTED_TOKEN);
+	c->admin = control_plane_kubeconfig(c, 0, "admin.conf", CONTROL_ADMIN_TOKEN);
+	c->restricted = control_plane_kubeconfig(c, 0, "restricted.conf", RESTRICTED_TOKEN);
 	return c;
 }
 

@@ -62,8 +62,11 @@ struct control_plane *control_plane_new(const char *bin);
 struct control_plane *control_plane_new_with_nodes(const char *bin);
 /* The address of the API server's own Service. Its port is 443. */
 #define CONTROL_SERVICE_ADDRESS "10.96.0.1"
-/* A kubeconfig of API server 0 with that token, in the folder; the caller frees its path. */
-char *control_plane_kubeconfig(struct control_plane *c, const char *name, const char *token);
+/* The token of who may do everything. */
+#define CONTROL_ADMIN_TOKEN "admin-token"
+/* A kubeconfig of API server `api` with that token, in the folder; the caller frees its path. */
+char *control_plane_kubeconfig(struct control_plane *c, int api, const char *name,
+			       const char *token);
 /*
  * Binds a ClusterRole, or a Role of the namespace (NULL: in all), to a User, or to a ServiceAccount
  * of the namespace default.

@@ -103,7 +103,7 @@ static void ask(struct extender_tap *t, const char *path, const char *body, long
 			"uid");
 	pthread_mutex_unlock(&t->lock);
 	text = cJSON_PrintUnformatted(question);
-	if (t->other_port)
+	if (t->other_port && strstr(path, "filter"))
 		swap(t);
 	*status = pass_on(t, t->target_port, path, text, answer);
 	if (!*status && t->other_port)

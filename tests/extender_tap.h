@@ -17,8 +17,8 @@ struct extender_tap *extender_tap_start(int target_port);
 void extender_tap_stop(struct extender_tap *t); /* NULL is allowed */
 int extender_tap_port(const struct extender_tap *t);
 /*
- * From now on it asks both ports in turn, and where one does not answer, the other: a Service with two
- * addresses. Before anything is asked.
+ * From now on it asks both ports in turn, about one pod each, and where one does not answer, the other:
+ * a Service with two addresses. Before anything is asked.
  */
 void extender_tap_alternate(struct extender_tap *t, int other_port);
 

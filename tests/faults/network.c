@@ -18,19 +18,16 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/frame_account.h"
+#include "tests/netns.h"
 #include "tests/process.h"
 #include "tests/stack.h"
 
@@ -72,43 +69,29 @@ enum { FAULTS = sizeof(faults) / sizeof(faults[0]) };
 struct agent {
 	const struct fault *fault; /* NULL: its tool is not there */
 	char name[16];
-	int ns; /* its network namespace, a descriptor */
-	pid_t holder; /* keeps that alive */
+	struct netns ns;
 	pid_t pid;
 	bool agreed; /* both aggregators said the same of it */
 };
 
 struct scene {
 	struct stack *stack;
-	int ns; /* the test's own */
+	struct netns own; /* not open: there are none here */
 	struct agent agents[FAULTS];
 	double samples_wanted;
 };
 
-static bool run_shell(const char *command)
-{
-	struct buf out = BUF_INIT, err = BUF_INIT;
-	char *argv[] = {(char *)"/bin/sh", (char *)"-c", (char *)command, NULL};
-	int status = process_run(argv, &out, &err);
-
-	if (status)
-		print_message("%s: %s\n", command, err.data ? err.data : "failed");
-	buf_fini(&out);
-	buf_fini(&err);
-	return status == 0;
-}
-
 static bool has_tool(const char *tool)
 {
 	char *command = mem_printf("command -v %s", tool);
-	bool there = run_shell(command);
+	bool there = netns_shell(command);
 
 	free(command);
 	return there;
 }
 
 /* Runs it in the network namespace, which must work. */
-static void run_in(const struct scene *s, int ns, const char *format, int number)
+static void run_in(const struct scene *s, const struct netns *ns, const char *format, int number)
 {
 	char command[512];
 
@@ -116,58 +99,25 @@ static void run_in(const struct scene *s, int ns, const char *format, int number
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 	snprintf(command, sizeof(command), format, number);
 #pragma GCC diagnostic pop
-	assert_int_equal(setns(ns, CLONE_NEWNET), 0);
-	assert_true(run_shell(command));
-	assert_int_equal(setns(s->ns, CLONE_NEWNET), 0);
-}
-
-static int open_ns(pid_t pid)
-{
-	char *path = mem_printf("/proc/%d/ns/net", pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	free(path);
-	return fd;
-}
-
-/* A process that holds a fresh namespace until it is killed. */
-static pid_t hold_ns(void)
-{
-	int ready[2];
-	char byte;
-	pid_t pid;
-
-	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
-	pid = fork();
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (unshare(CLONE_NEWNET) || write(ready[1], "", 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	close(ready[1]);
-	assert_true(pid > 0 && read(ready[0], &byte, 1) == 1);
-	close(ready[0]);
-	return pid;
+	netns_enter(ns);
+	assert_true(netns_shell(command));
+	netns_enter(&s->own);
 }
 
 static void connect_agent(const struct scene *s, struct agent *a, int i)
 {
 	char command[512];
 
-	a->holder = hold_ns();
-	a->ns = open_ns(a->holder);
-	assert_true(a->ns >= 0);
+	netns_open(&a->ns);
 	for (const char *c = "ab"; *c; c++) {
 		snprintf(command, sizeof(command),
 			 "ip link add ek%d%c type veth peer name ek-%c netns %d &&"
 			 "ip address add 10.%d.%d.1/24 dev ek%d%c && ip link set ek%d%c up",
-			 i, *c, *c, a->holder, *c == 'a' ? 77 : 78, i, i, *c, i, *c);
-		assert_true(run_shell(command));
+			 i, *c, *c, a->ns.holder, *c == 'a' ? 77 : 78, i, i, *c, i, *c);
+		assert_true(netns_shell(command));
 	}
-	run_in(s, a->ns,
-	       "ip link set lo up && ip address add 10.77.%1$d.2/24 dev ek-a && "
+	run_in(s, &a->ns,
+	       "ip address add 10.77.%1$d.2/24 dev ek-a && "
 	       "ip address add 10.78.%1$d.2/24 dev ek-b && ip link set ek-a up && "
 	       "ip link set ek-b up",
 	       i);
@@ -183,7 +133,7 @@ static void start_agent(const struct scene *s, struct agent *a, int i)
 		urls[n] = mem_printf("tcp://10.%d.%d.1:%d", 77 + n, i,
 				     s->stack->aggregators[n].ingest_port);
 	snprintf(a->name, sizeof(a->name), "node-%d", i);
-	assert_int_equal(setns(a->ns, CLONE_NEWNET), 0);
+	netns_enter(&a->ns);
 	{
 		char *argv[] = {program,
 				(char *)"--node-name",
@@ -202,7 +152,7 @@ static void start_agent(const struct scene *s, struct agent *a, int i)
 
 		a->pid = process_start(log, argv);
 	}
-	assert_int_equal(setns(s->ns, CLONE_NEWNET), 0);
+	netns_enter(&s->own);
 	assert_true(a->pid > 0);
 	free(urls[0]);
 	free(urls[1]);
@@ -218,11 +168,8 @@ static int setup(void **state)
 	if (sodium_init() < 0)
 		return -1;
 	s->stack = stack_new();
-	s->ns = -1;
-	if (unshare(CLONE_NEWNET) || !has_tool("ip"))
-		return 0;
-	s->ns = open_ns(getpid());
-	return s->ns >= 0 && run_shell("ip link set lo up") ? 0 : -1;
+	netns_begin(&s->own);
+	return 0;
 }
 
 static int teardown(void **state)
@@ -232,14 +179,10 @@ static int teardown(void **state)
 	for (int i = 0; i < FAULTS; i++) {
 		if (s->agents[i].pid)
 			process_stop(s->agents[i].pid, SIGKILL);
-		if (s->agents[i].holder) {
-			process_stop(s->agents[i].holder, SIGKILL);
-			close(s->agents[i].ns);
-		}
+		netns_close(&s->agents[i].ns);
 	}
 	stack_free(s->stack, 0);
-	if (s->ns >= 0)
-		close(s->ns);
+	netns_close(&s->own);
 	free(s);
 	return 0;
 }
@@ -359,7 +302,7 @@ static void for_all(const struct scene *s, bool heal)
 		const struct agent *a = &s->agents[i];
 
 		if (a->fault)
-			run_in(s, a->fault->near ? a->ns : s->ns,
+			run_in(s, a->fault->near ? &a->ns : &s->own,
 			       heal ? a->fault->heal : a->fault->cut, i);
 	}
 }
@@ -435,7 +378,7 @@ static void test_network_faults(void **state)
 {
 	struct scene *s = *state;
 
-	if (s->ns < 0) {
+	if (s->own.fd < 0) {
 		print_message("SKIP: needs root and ip(8) for network namespaces\n");
 		skip();
 	}

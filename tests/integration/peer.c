@@ -22,6 +22,7 @@
 #include "shared/mem.h"
 #include "tests/fleet/launch.h"
 #include "tests/process.h"
+#include "tests/scheduler.h"
 #include "tests/stack.h"
 
 enum { NODES = 12, QUOTA_CPUS = 10, PODS = 10 };
@@ -36,7 +37,7 @@ struct scene {
 	char *objects, *quota, *peers[2];
 	const char *options[2][5]; /* the first two: --peer and its URL */
 	pid_t fleet; /* 0: no agents */
-	char *nodes[NODES]; /* names */
+	struct scheduler scheduler;
 };
 
 /* --- the cluster ------------------------------------------------------------------------------ */
@@ -103,8 +104,7 @@ static int teardown(void **state)
 	free(s->quota);
 	for (int i = 0; i < 2; i++)
 		free(s->peers[i]);
-	for (int i = 0; i < NODES; i++)
-		free(s->nodes[i]);
+	scheduler_fini(&s->scheduler);
 	free(s);
 	return 0;
 }
@@ -119,24 +119,13 @@ static bool are_together(void *ctx)
 	return metric(ctx, 0, CONNECTED) == 1 && metric(ctx, 1, CONNECTED) == 1;
 }
 
-static void read_nodes(struct scene *s)
-{
-	cJSON *list = stack_get(s->stack, 0, "/v1/nodes");
-	const cJSON *items = json_at(list, "items");
-
-	assert_int_equal(cJSON_GetArraySize(items), NODES);
-	for (int i = 0; i < NODES; i++)
-		s->nodes[i] =
-			mem_strdup(json_at(cJSON_GetArrayItem(items, i), "name")->valuestring);
-	cJSON_Delete(list);
-}
-
 static void start_both(struct scene *s)
 {
 	stack_start_aggregator(s->stack, 0);
 	stack_start_aggregator(s->stack, 1);
 	assert_true(await(are_together, s, 20));
-	read_nodes(s);
+	scheduler_read_nodes(&s->scheduler, s->stack);
+	assert_int_equal(s->scheduler.count, NODES);
 }
 
 /* Both without reservations, and without those options. */
@@ -151,76 +140,10 @@ static void start_again(struct scene *s, bool peers)
 
 /* --- a scheduler ------------------------------------------------------------------------------ */
 
-struct pod {
-	const char *namespace;
-	int number; /* negative: without a uid, so nothing is reserved for it */
-	int cpus;
-};
-
-static cJSON *ask(const struct scene *s, int i, const char *verb, struct pod pod)
-{
-	char *url = mem_printf("http://127.0.0.1:%d/extender/%s",
-			       s->stack->aggregators[i].http_port, verb);
-	struct buf body = BUF_INIT, answer = BUF_INIT;
-	cJSON *json;
-
-	buf_printf(&body, "{\"Pod\":{\"metadata\":{\"name\":\"web-%d\",\"namespace\":\"%s\"",
-		   pod.number, pod.namespace);
-	if (pod.number >= 0)
-		buf_printf(&body, ",\"uid\":\"%s-%d\"", pod.namespace, pod.number);
-	buf_printf(&body,
-		   "},\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{"
-		   "\"requests\":{\"cpu\":\"%d\"}}}]}},"
-		   "\"Nodes\":null,\"NodeNames\":[",
-		   pod.cpus);
-	for (int n = 0; n < NODES; n++)
-		buf_printf(&body, "%s\"%s\"", n ? "," : "", s->nodes[n]);
-	buf_add_str(&body, "]}");
-	assert_int_equal(http_post(url, body.data, &answer), 200);
-	json = cJSON_ParseWithLength(answer.data, answer.len);
-	assert_non_null(json);
-	free(url);
-	buf_fini(&body);
-	buf_fini(&answer);
-	return json;
-}
-
-static bool passes(const struct scene *s, int i, struct pod pod)
-{
-	cJSON *answer = ask(s, i, "filter", pod);
-	bool any = cJSON_GetArraySize(json_at(answer, "NodeNames")) > 0;
-
-	cJSON_Delete(answer);
-	return any;
-}
-
-/* The number of the node that it ranks first; *best: its rank. */
-static int rank(const struct scene *s, int i, struct pod pod, int *best)
-{
-	cJSON *scores = ask(s, i, "prioritize", pod);
-	const cJSON *item;
-	int first = 0, n = 0;
-
-	*best = -1;
-	cJSON_ArrayForEach (item, scores) {
-		if (json_at(item, "Score")->valueint > *best) {
-			*best = json_at(item, "Score")->valueint;
-			first = n;
-		}
-		n++;
-	}
-	assert_int_equal(n, NODES);
-	cJSON_Delete(scores);
-	return first;
-}
-
 static int place(const struct scene *s, int filter, int prioritize, int number)
 {
-	const struct pod pod = {"burst", number, 4};
-	int best;
-
-	assert_true(passes(s, filter, pod));
-	return rank(s, prioritize, pod, &best);
+	return scheduler_place(&s->scheduler, filter, prioritize,
+			       &(struct scheduler_pod){"burst", number, 4});
 }
 
 /*
@@ -285,7 +208,8 @@ static int fill_quota(const struct scene *s, bool alternate)
 	int passed = 0;
 
 	for (int pod = 0; pod < 2 * QUOTA_CPUS + 2; pod++)
-		passed += passes(s, alternate ? pod % 2 : 0, (struct pod){"held", pod, 1});
+		passed += scheduler_passes(&s->scheduler, alternate ? pod % 2 : 0,
+					   &(struct scheduler_pod){"held", pod, 1});
 	return passed;
 }
 
@@ -312,11 +236,11 @@ static void both_hold_one_quota(void **state)
 static bool are_measured(void *ctx)
 {
 	const struct scene *s = ctx;
-	const struct pod nobody = {"burst", -1, 4};
+	const struct scheduler_pod nobody = {"burst", -1, 4};
 	int best[2];
 
 	for (int i = 0; i < 2; i++)
-		rank(s, i, nobody, &best[i]);
+		scheduler_rank(&s->scheduler, i, &nobody, &best[i]);
 	return best[0] == 10 && best[1] == 10;
 }
 
@@ -481,7 +405,8 @@ static void one_does_not_exchange_with_itself(void **state)
 
 	s->options[0][1] = s->peers[1];
 	stack_start_aggregator(s->stack, 0);
-	read_nodes(s);
+	scheduler_read_nodes(&s->scheduler, s->stack);
+	assert_int_equal(s->scheduler.count, NODES);
 	assert_true(await(has_found_itself, s, 10));
 	place(s, 0, 0, 0);
 	assert_true(metric(s, 0, CONNECTED) == 0);
