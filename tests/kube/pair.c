@@ -148,14 +148,19 @@ static void make_pods(void)
 	kill(bed->plane->scheduler, SIGCONT);
 }
 
-/* The scheduler is not to give the room of the first ones to the last ones. */
+/* Refused pods first: the scheduler is not to give them the room of the others. */
 static void delete_pods(void)
 {
-	kill(bed->plane->scheduler, SIGSTOP);
+	static const char *const selectors[] = {"&fieldSelector=spec.nodeName%3D", ""};
+
 	kill(bed->plane->apis[FOLLOWED].pid, SIGCONT);
-	control_plane_must(bed->plane, "DELETE", "/api/v1/namespaces/a/pods?gracePeriodSeconds=0",
-			   NULL);
-	kill(bed->plane->scheduler, SIGCONT);
+	for (size_t i = 0; i < sizeof(selectors) / sizeof(selectors[0]); i++) {
+		char *path = mem_printf("/api/v1/namespaces/a/pods?gracePeriodSeconds=0%s",
+					selectors[i]);
+
+		control_plane_must(bed->plane, "DELETE", path, NULL);
+		free(path);
+	}
 }
 
 /* victim: killed that long after the beginning; negative: nobody. */
