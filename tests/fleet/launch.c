@@ -16,10 +16,32 @@ static char *file_in(const struct stack *s, const char *name)
 	return mem_printf("%s/%s", s->folder, name);
 }
 
-pid_t fleet_start(const struct stack *s, const char *const *more)
+static char *program_of_fleet(void)
 {
 	const char *folder = getenv("TB");
-	char *program = mem_printf("%s/fleet", folder ? folder : "build/tests");
+
+	return mem_printf("%s/fleet", folder ? folder : "build/tests");
+}
+
+void fleet_dump(const char *path, int64_t nodes, int64_t pods_per_node)
+{
+	char *program = program_of_fleet(), *count = mem_printf("%lld", (long long)nodes),
+	     *pods = mem_printf("%lld", (long long)pods_per_node);
+	char *argv[] = {program, (char *)"--nodes", count,	  (char *)"--pods-per-node",
+			pods,	 (char *)"--dump",  (char *)path, NULL};
+
+	if (process_run(argv, NULL, NULL)) {
+		fprintf(stderr, "the objects of a cluster cannot be written\n");
+		abort();
+	}
+	free(program);
+	free(count);
+	free(pods);
+}
+
+pid_t fleet_start(const struct stack *s, const char *const *more)
+{
+	char *program = program_of_fleet();
 	char *url = mem_printf("tcp://127.0.0.1:%d", s->aggregators[0].ingest_port);
 	char *report = file_in(s, "fleet.json"), *log = file_in(s, "fleet.log");
 	char *argv[ARGS_MAX] = {program,     (char *)"--aggregator", url,   (char *)"--key-file",

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <signal.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include <cjson/cJSON.h>
@@ -17,6 +18,11 @@
  * NULL. Ends the program where it cannot start.
  */
 pid_t fleet_start(const struct stack *s, const char *const *more);
+/*
+ * Writes the objects of the cluster that a fleet of so many nodes and pods simulates, as a List in JSON.
+ * Ends the program where it cannot.
+ */
+void fleet_dump(const char *path, int64_t nodes, int64_t pods_per_node);
 /* Acks from now on are of the next phase in its report. */
 void fleet_begin_phase(pid_t fleet);
 /*

@@ -45,22 +45,15 @@ struct scene {
 /* A simulated cluster, and a quota for the pods of a namespace. */
 static void write_objects(const struct scene *s)
 {
-	const char *folder = getenv("TB");
-	char *program = mem_printf("%s/fleet", folder ? folder : "build/tests");
-	char *argv[] = {program,     (char *)"--nodes", (char *)"12", (char *)"--pods-per-node",
-			(char *)"5", (char *)"--dump",	s->objects,   NULL};
 	FILE *file = fopen(s->quota, "w");
-	struct buf out = BUF_INIT;
 
-	assert_int_equal(process_run(argv, &out, NULL), 0);
+	fleet_dump(s->objects, NODES, 5);
 	assert_non_null(file);
 	fprintf(file,
 		"apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: ElasticQuota\nmetadata: {name: q, "
 		"namespace: held}\nspec: {min: {cpu: %d}, max: {cpu: %d}}\n",
 		QUOTA_CPUS, QUOTA_CPUS);
 	fclose(file);
-	buf_fini(&out);
-	free(program);
 }
 
 static int setup(void **state)

@@ -187,6 +187,7 @@ static const struct {
 	{"PRIO99", offsetof(struct soak_result, prioritize_ms[1])},
 	{"NODES50", offsetof(struct soak_result, nodes_ms[0])},
 	{"NODES99", offsetof(struct soak_result, nodes_ms[1])},
+	{"PLAN", offsetof(struct soak_result, plan_s)},
 	{"HEARD", offsetof(struct soak_result, heard_s)},
 	{"RESTART", offsetof(struct soak_result, restart_s)},
 };

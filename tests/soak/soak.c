@@ -84,27 +84,6 @@ static pid_t start_fleet(const struct soak_config *c, const struct stack *s)
 	return fleet_start(s, argv);
 }
 
-/* The cluster that the fleet will be, as a file the aggregator reads. */
-static char *write_objects(const struct soak_config *c, const struct stack *s)
-{
-	const char *folder = getenv("TB");
-	char *fleet = mem_printf("%s/fleet", folder ? folder : "build/tests");
-	char *path = mem_printf("%s/cluster.json", s->folder);
-	char *nodes = mem_printf("%lld", (long long)c->nodes);
-	char *pods = mem_printf("%lld", (long long)c->pods_per_node);
-	char *argv[] = {fleet, (char *)"--nodes", nodes, (char *)"--pods-per-node",
-			pods,  (char *)"--dump",  path,	 NULL};
-
-	if (process_run(argv, NULL, NULL)) {
-		fprintf(stderr, "the cluster's objects cannot be written\n");
-		exit(1);
-	}
-	free(fleet);
-	free(nodes);
-	free(pods);
-	return path;
-}
-
 /*
  * The aggregator inherits the limit. False, and why, where it leaves no room for a socket of each
  * agent.
@@ -220,13 +199,14 @@ static double restart(const struct soak_config *c, struct stack *s, pid_t fleet)
 	return catch_up.current_s;
 }
 
-static void note(const struct asker *a, const struct level *readings, size_t count,
-		 struct soak_result *r)
+static void note(const struct stack *s, const struct asker *a, const struct level *readings,
+		 size_t count, struct soak_result *r)
 {
 	static const double shares[] = {0.5, 0.99};
 
 	r->cpu_percent = level_cpu_percent(readings, count);
 	r->resident_mib = level_resident_mib(readings, count);
+	r->plan_s = stack_metric(s, 0, "evenkeel_planner_last_seconds");
 	for (size_t i = 0; i < 2; i++) {
 		r->scores_ms[i] = asker_quantile(a, ASKER_SCORES, shares[i]);
 		r->prioritize_ms[i] = asker_quantile(a, ASKER_PRIORITIZE, shares[i]);
@@ -277,8 +257,10 @@ static int measure(const struct soak_config *c, struct stack *s, struct soak_res
 		fleet_begin_phase(fleet);
 		ask_on(c, a);
 		fleet_begin_phase(fleet);
-		note(a, readings, count, r);
+		note(s, a, readings, count, r);
 		level_report(readings, count, c->prefix, c->budgets);
+		bench_row_of(c->prefix, "the last plan of drains and slack", "s", (double)NAN,
+			     r->plan_s);
 		bench_row_of(c->prefix, "until all agents are heard", "s", 30, r->heard_s);
 		asker_report(a, c->prefix, c->budgets);
 		if (c->restart) {
@@ -304,7 +286,9 @@ int soak_run(const struct soak_config *c, struct soak_result *result)
 	if (!raise_descriptors(c))
 		return 1;
 	s = stack_new();
-	objects = c->objects ? write_objects(c, s) : NULL;
+	objects = c->objects ? mem_printf("%s/cluster.json", s->folder) : NULL;
+	if (objects)
+		fleet_dump(objects, c->nodes, c->pods_per_node);
 	s->aggregators[0].snapshot_path = objects;
 	stack_start_aggregator(s, 0);
 	failed = measure(c, s, &r);

@@ -31,6 +31,7 @@ struct soak_config {
 struct soak_result {
 	double cpu_percent, resident_mib;
 	double ack_ms[2], scores_ms[2], prioritize_ms[2], nodes_ms[2]; /* median, 99 of 100 */
+	double plan_s; /* the last plan of drains and slack */
 	double heard_s, restart_s; /* until all agents were, and caught up; NAN: no restart */
 };
 
