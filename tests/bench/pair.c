@@ -59,7 +59,7 @@ static void measure_agent(int aggregators, double *percent, double *bytes_per_s)
 
 	for (int i = 0; i < aggregators; i++)
 		stack_start_aggregator(s, i);
-	bench_agent_start(s, aggregators, "/sys/fs/cgroup", "10", "5s");
+	bench_agent_start(s, aggregators, "/sys/fs/cgroup", "10", "1s");
 	poll(NULL, 0, SETTLE_MS);
 	before = received(s, aggregators);
 	begin_ns = clock_mono_ns();
@@ -83,8 +83,8 @@ static void bench_agent_costs(void)
 	for (int round = 0; round < ROUNDS; round++)
 		for (int kind = 0; kind < 2; kind++)
 			measure_agent(kind + 1, &percent[kind][round], &bytes[kind][round]);
-	report("agent CPU, 500 cgroups, 10 Hz, 5 s", kinds, "% of core", percent);
-	report("agent sends, 500 cgroups, 5 s", kinds, "bytes/s", bytes);
+	report("agent CPU, 500 cgroups, 10 Hz, 1 s", kinds, "% of core", percent);
+	report("agent sends, 500 cgroups, 1 s", kinds, "bytes/s", bytes);
 	cgroup_fixture_free(f);
 }
 
@@ -124,7 +124,7 @@ static void measure_burst(struct stack *s, double *cpu_ms, double *wait_ms)
 	before = cpu_of_both(s);
 	for (int pod = 0; pod < PODS; pod++)
 		scheduler_place(&scheduler, pod % 2, pod % 2,
-				&(struct scheduler_pod){"shop", pod, 1});
+				&(struct scheduler_pod){"burst", pod, 1});
 	*cpu_ms = 1e3 * (cpu_of_both(s) - before) / PODS;
 	*wait_ms = 0;
 	for (int i = 0; i < 2; i++)
