@@ -441,19 +441,22 @@ static void on_recalled(void *ctx, const char *name, const char *text, size_t le
 	struct engine *e = ctx;
 	struct error why = {""};
 
+	const char *what = "what was remembered of workloads";
+	int rc = 0;
+
 	if (strcmp(name, SAVER_NODE_KEYS) == 0) {
-		if (node_keys_read(e->node_keys, text, len, &why))
-			log_error("keys of nodes cannot be read, so these enrol again: %s",
-				  why.text);
+		what = "keys of nodes, which enrol again,";
+		rc = node_keys_read(e->node_keys, text, len, &why);
 	} else if (strncmp(name, SAVER_DEMAND, strlen(SAVER_DEMAND)) == 0) {
-		if (demand_read_text(e->demand, text, len, &why))
-			log_error("demand of containers cannot be read and is left out: %s",
-				  why.text);
-	} else if (strcmp(name, SAVER_WORKLOADS) != 0)
+		what = "demand of containers";
+		rc = demand_read_text(e->demand, text, len, &why);
+	} else if (strcmp(name, SAVER_WORKLOADS) == 0) {
+		rc = join_recall(e->join, text, len, &why);
+	} else {
 		planner_remember(e->planner, name, text, len);
-	else if (join_recall(e->join, text, len, &why))
-		log_error("what was remembered of workloads cannot be read and is left out: %s",
-			  why.text);
+	}
+	if (rc)
+		log_error("%s cannot be read and is left out: %s", what, why.text);
 }
 
 static struct planner *make_planner(struct engine *e)

@@ -163,7 +163,6 @@ static void start_aggregators(struct scene *s)
 		a->ingest_host = "0.0.0.0";
 		a->snapshot_path = s->objects;
 		a->more = s->options[i];
-		s->peers[i] = NULL;
 	}
 	for (int i = 0; i < 2; i++) {
 		s->peers[i] = mem_printf("tcp://10.77.3.%d:%d", 2 - i,

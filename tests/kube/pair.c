@@ -238,7 +238,8 @@ static void test_kills(void **state)
 	}
 	for (int i = 0; i < (count ? strtol(count, NULL, 10) : KILLS); i++) {
 		int victim = (int)randombytes_uniform(2);
-		int64_t after_ns = randombytes_uniform((uint32_t)lasts_ns);
+		int64_t after_ns =
+			randombytes_uniform((uint32_t)(lasts_ns / NS_PER_MS) + 1) * NS_PER_MS;
 		struct burst b = run_burst(victim, after_ns);
 
 		print_message(
