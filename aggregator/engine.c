@@ -441,22 +441,18 @@ static void on_recalled(void *ctx, const char *name, const char *text, size_t le
 	struct engine *e = ctx;
 	struct error why = {""};
 
-	const char *what = "what was remembered of workloads";
 	int rc = 0;
 
-	if (strcmp(name, SAVER_NODE_KEYS) == 0) {
-		what = "keys of nodes, which enrol again,";
+	if (strcmp(name, SAVER_NODE_KEYS) == 0)
 		rc = node_keys_read(e->node_keys, text, len, &why);
-	} else if (strncmp(name, SAVER_DEMAND, strlen(SAVER_DEMAND)) == 0) {
-		what = "demand of containers";
+	else if (strncmp(name, SAVER_DEMAND, strlen(SAVER_DEMAND)) == 0)
 		rc = demand_read_text(e->demand, text, len, &why);
-	} else if (strcmp(name, SAVER_WORKLOADS) == 0) {
+	else if (strcmp(name, SAVER_WORKLOADS) == 0)
 		rc = join_recall(e->join, text, len, &why);
-	} else {
+	else
 		planner_remember(e->planner, name, text, len);
-	}
 	if (rc)
-		log_error("%s cannot be read and is left out: %s", what, why.text);
+		log_error("%s of the database cannot be read and is left out: %s", name, why.text);
 }
 
 static struct planner *make_planner(struct engine *e)
