@@ -531,14 +531,6 @@ static int open_informer(struct engine *e, struct error *error)
 	return rc;
 }
 
-static struct place_cache *open_places(void)
-{
-	struct place_options o;
-
-	place_options_default(&o);
-	return place_cache_new(&o);
-}
-
 /* The thread of the front proxy's watch. */
 static void on_front_proxy(void *ctx, struct front_proxy *p)
 {
@@ -642,8 +634,8 @@ static struct engine *new_engine(const struct engine_config *config)
 		.watcher_allocatable = config->watcher_allocatable,
 		.watcher_cache = watcher_cache_new(),
 		.prefetcher = prefetcher_new(e->views),
-		.places = open_places(),
-		.scheduler_places = open_places(),
+		.places = place_cache_new(),
+		.scheduler_places = place_cache_new(),
 		.books = quota_book_cache_new(&config->quota),
 		.reservations = e->reservations,
 		.extender = &config->extender,

@@ -107,7 +107,7 @@ static void note_failure(struct saver *s, const struct error *why)
 		return;
 	s->failing = true;
 	s->why = *why;
-	log_error("node windows are not being saved: %s", why->text);
+	log_error("nothing is being saved: %s", why->text);
 }
 
 /* --- saving ----------------------------------------------------------------------------------- */

@@ -281,7 +281,6 @@ static void draw_story(struct quota_story *s)
 
 void quota_story_open(struct quota_story *s, uint64_t seed)
 {
-	struct place_options place;
 
 	*s = (struct quota_story){.state = seed,
 				  .watch = {.put = on_pod, .gone = on_pod_gone, .ctx = s}};
@@ -289,8 +288,7 @@ void quota_story_open(struct quota_story *s, uint64_t seed)
 	draw_story(s);
 	api_fixture_open(&s->api, NULL);
 	s->api.ctx.now_ns = now_ns;
-	place_options_default(&place);
-	s->api.ctx.places = s->api.ctx.scheduler_places = place_cache_new(&place);
+	s->api.ctx.places = s->api.ctx.scheduler_places = place_cache_new();
 	quota_options_default(&s->options);
 	s->api.ctx.books = quota_book_cache_new(&s->options);
 	s->model = model_new();

@@ -349,7 +349,7 @@ static void examine_database(struct doctor *d, const cJSON *status)
 		doctor_add(d, DOCTOR_FAIL, "database",
 			   "Is the state directory full, read-only or another's? The log says why. "
 			   "A restart now would lose what the agents' rings do not have.",
-			   "node windows are not being saved");
+			   "nothing is being saved");
 	else if (age > SAVE_LATE_SECONDS)
 		doctor_add(d, DOCTOR_WARN, "database", "Is its disk slow? See the log.",
 			   "saved %s ago, and should be once a minute", text);

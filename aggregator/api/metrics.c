@@ -118,8 +118,7 @@ static void write_store(struct buf *out, const struct store_counters *c, int64_t
 {
 	uint64_t saved_ns = counter_get(&c->saved_ns);
 	const struct metric samples[] = {
-		{"evenkeel_store_alarm", NULL, "1 while node windows are not being saved.",
-		 COUNT(c->alarm)},
+		{"evenkeel_store_alarm", NULL, "1 while nothing is being saved.", COUNT(c->alarm)},
 		{"evenkeel_store_saves_total", NULL, "Saves of node windows.", COUNT(c->saves)},
 		{"evenkeel_store_failures_total", NULL, "Saves, and attempts to open, that failed.",
 		 COUNT(c->failures)},

@@ -517,5 +517,5 @@ void api_readyz(const struct api_context *ctx, const struct api_request *rq,
 		tell_sources(view->cluster, &rs->body);
 	view_drop(view);
 	if (!rq->foreign && counter_get(&ctx->counters->store.alarm))
-		buf_add_str(&rs->body, "store: node windows are not being saved, see the log\n");
+		buf_add_str(&rs->body, "store: nothing is being saved, see the log\n");
 }

@@ -77,9 +77,7 @@ static bool is_any_measured(const struct view *v)
 static struct offline *offline_new(char *name)
 {
 	struct offline *o = mem_zalloc(1, sizeof(*o));
-	struct place_options places;
 
-	place_options_default(&places);
 	o->name = name;
 	o->snapshot = snapshot_new();
 	o->ctx = (struct api_context){
@@ -87,7 +85,7 @@ static struct offline *offline_new(char *name)
 		.counters = &o->counters,
 		.now_ns = now_ns,
 		.watcher_smoothed = 1,
-		.places = place_cache_new(&places),
+		.places = place_cache_new(),
 	};
 	return o;
 }

@@ -30,18 +30,16 @@ struct cached {
 };
 
 struct place_cache {
-	struct place_options options; /* fixed after start */
 	pthread_mutex_t lock;
 	pthread_cond_t given;
 	/* under lock */
 	struct cached entries[PLACE_CACHE_MAX];
 };
 
-struct place_cache *place_cache_new(const struct place_options *o)
+struct place_cache *place_cache_new(void)
 {
 	struct place_cache *cache = mem_zalloc(1, sizeof(*cache));
 
-	cache->options = *o;
 	pthread_mutex_init(&cache->lock, NULL);
 	pthread_cond_init(&cache->given, NULL);
 	return cache;
@@ -75,24 +73,22 @@ static struct cached *find_free(struct place_cache *cache)
 	return best;
 }
 
-static struct place *build(const struct place_options *options, struct view *v, int64_t now_ns)
+static struct place *build(struct view *v, int64_t now_ns)
 {
-	struct place_options o = *options;
+	struct place_options o;
 
+	place_options_default(&o);
 	o.now_ns = now_ns;
 	return place_new(v, &o);
 }
 
 struct place *place_cache_take(struct place_cache *cache, struct view *v, int64_t now_ns)
 {
-	struct place_options usual;
 	struct place *p;
 	struct cached *s;
 
-	if (!cache) {
-		place_options_default(&usual);
-		return build(&usual, v, now_ns);
-	}
+	if (!cache)
+		return build(v, now_ns);
 	place_cache_tidy(cache, now_ns);
 	pthread_mutex_lock(&cache->lock);
 	for (s = find_free(cache); !s; s = find_free(cache))
@@ -105,7 +101,7 @@ struct place *place_cache_take(struct place_cache *cache, struct view *v, int64_
 		place_update(p, v, now_ns);
 		return p;
 	}
-	p = build(&cache->options, v, now_ns);
+	p = build(v, now_ns);
 	pthread_mutex_lock(&cache->lock);
 	s->place = p;
 	pthread_mutex_unlock(&cache->lock);

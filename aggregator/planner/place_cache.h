@@ -15,7 +15,7 @@ enum { PLACE_CACHE_MAX = 2 };
 bool place_cache_can_answer(const struct view *v, struct error *error);
 
 struct place_cache;
-struct place_cache *place_cache_new(const struct place_options *o); /* now_ns does not matter */
+struct place_cache *place_cache_new(void); /* with the usual options of placement */
 void place_cache_free(struct place_cache *cache); /* NULL is allowed; all are given back */
 /*
  * A core of the view, the caller's alone until place_cache_give(). Waits while PLACE_CACHE_MAX are

@@ -40,7 +40,7 @@ enum frame_result {
 /* Of the database; times are 0 and all else stands still while there is none. */
 struct store_counters {
 	atomic_uint_least64_t enabled; /* 1: there is a --state-dir */
-	atomic_uint_least64_t alarm; /* 1: node windows are not being saved */
+	atomic_uint_least64_t alarm; /* 1: nothing is being saved */
 	atomic_uint_least64_t saves, failures;
 	atomic_uint_least64_t saved_ns; /* Unix time of the last save; 0: none yet */
 	atomic_uint_least64_t save_took_ns, load_took_ns;

@@ -396,7 +396,7 @@ static void test_two_on_one_directory(void **state)
 
 	start_with_state(u, UNDISTURBED, "1s");
 	start_with_state(u, DISTURBED, "1s");
-	expect_readyz(u, DISTURBED, "ok\nstore: node windows are not being saved, see the log\n");
+	expect_readyz(u, DISTURBED, "ok\nstore: nothing is being saved, see the log\n");
 	assert_true(metric(u, DISTURBED, "evenkeel_store_alarm") == 1);
 	assert_true(metric(u, DISTURBED, "evenkeel_store_failures_total") >= 1);
 	assert_true(log_has(u, DISTURBED, "another process has it"));

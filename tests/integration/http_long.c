@@ -24,11 +24,8 @@ struct fits {
 
 static void begin_fits(struct scene *s, struct fits *f, size_t count)
 {
-	struct place_options o;
-
 	*f = (struct fits){.view = cluster_fixture_new(), .multi = curl_multi_init()};
-	place_options_default(&o);
-	s->ctx.places = place_cache_new(&o);
+	s->ctx.places = place_cache_new();
 	view_slot_publish(s->ctx.views, view_hold(f->view));
 	for (size_t i = 0; i < PLACE_CACHE_MAX; i++)
 		f->cores[i] = place_cache_take(s->ctx.places, f->view, VIEW_FIXTURE_NOW_NS);

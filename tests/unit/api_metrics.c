@@ -417,7 +417,7 @@ static void test_store(void **state)
 	assert_int_equal(api_fixture_get(&f, "/healthz"), 200);
 	assert_string_equal(f.response.body.data, "ok\n");
 	assert_int_equal(api_fixture_get(&f, "/readyz"), 200);
-	assert_non_null(strstr(f.response.body.data, "store: node windows are not being saved"));
+	assert_non_null(strstr(f.response.body.data, "store: nothing is being saved"));
 	counter_set(&c->alarm, 0);
 	assert_int_equal(api_fixture_get(&f, "/readyz"), 200);
 	assert_string_equal(f.response.body.data, "ok\n");

@@ -40,14 +40,11 @@ void __wrap_place_free(struct place *p)
 
 static int setup(void **state)
 {
-	struct place_options o;
-
 	(void)state;
 	place_fixture_init(&f);
 	place_fixture_node(&f, "a", "", "");
 	place_fixture_pod(&f, "web", "a", "", "");
-	place_options_default(&o);
-	cache = place_cache_new(&o);
+	cache = place_cache_new();
 	built = freed = 0;
 	return 0;
 }

@@ -280,7 +280,7 @@ static void tells_of_the_database(void **state)
 		{STATUS("\"database\":{\"state\":\"ok\"},"), DOCTOR_OK,
 		 "ok    database: nothing to save yet\n"},
 		{STATUS("\"database\":{\"state\":\"failing\",\"setAside\":1},"), DOCTOR_FAIL,
-		 "fail  database: node windows are not being saved\n"
+		 "fail  database: nothing is being saved\n"
 		 "      Is the state directory full, read-only or another's? The log says why. A "
 		 "restart now would lose what the agents' rings do not have.\n"
 		 "warn  database: 1 damaged or newer database was set aside\n"

@@ -122,7 +122,7 @@ void drain_why_write(const struct drain_why *why, struct jsonw *w);
 
 enum drain_verdict {
 	DRAIN_NEEDED, /* it stays; the reasons say why */
-	DRAIN_NOT_ASKED, /* not examined in this run; its timer runs on (corrected) */
+	DRAIN_UNEXAMINED, /* not examined in this run; its timer runs on (corrected) */
 	DRAIN_UNNEEDED, /* a candidate; the reasons say why it is not in the wave */
 	DRAIN_SELECTED, /* in the wave */
 	DRAIN_IN_DELETION,
@@ -253,7 +253,7 @@ const struct drain_plan_node *drain_plan_find(const struct drain_plan *p, const 
 /* --- memory from step to step */
 
 enum drain_event {
-	/* the verdict of a node (enum drain_verdict, but NOT_ASKED) or its first reason changed */
+	/* the verdict of a node (enum drain_verdict, but UNEXAMINED) or its first reason changed */
 	DRAIN_EVENT_NEEDED = DRAIN_NEEDED,
 	DRAIN_EVENT_UNNEEDED = DRAIN_UNNEEDED,
 	DRAIN_EVENT_SELECTED = DRAIN_SELECTED,

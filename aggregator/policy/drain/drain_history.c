@@ -128,7 +128,7 @@ static void note_node(struct drain_run *r, const struct drain_plan_node *n)
 	struct drain_told *told = find_told(r->state, n->name);
 	struct buf text = BUF_INIT;
 
-	if (n->verdict == DRAIN_NOT_ASKED) {
+	if (n->verdict == DRAIN_UNEXAMINED) {
 		if (told)
 			told->seen = true;
 		return;

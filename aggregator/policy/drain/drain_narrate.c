@@ -61,7 +61,7 @@ static void tell_verdicts(const struct drain_plan *p, struct buf *b)
 	if (verdicts[DRAIN_DRAINED])
 		buf_printf(b, "drained: %zu, ", verdicts[DRAIN_DRAINED]);
 	buf_printf(b, "in deletion: %zu, not examined: %zu.\n", verdicts[DRAIN_IN_DELETION],
-		   verdicts[DRAIN_NOT_ASKED]);
+		   verdicts[DRAIN_UNEXAMINED]);
 	for (int i = DRAIN_NONE + 1; i < DRAIN_REASONS; i++)
 		if (reasons[i])
 			buf_printf(b, "%zu %s: %s.\n", reasons[i],

@@ -39,7 +39,7 @@ void drain_config_upstream(struct drain_config *c)
 const char *drain_event_name(enum drain_event e)
 {
 	static const char *const names[DRAIN_EVENTS] = {
-		[DRAIN_NEEDED] = "needed",	    [DRAIN_NOT_ASKED] = "notExamined",
+		[DRAIN_NEEDED] = "needed",	    [DRAIN_UNEXAMINED] = "notExamined",
 		[DRAIN_UNNEEDED] = "unneeded",	    [DRAIN_SELECTED] = "drain",
 		[DRAIN_IN_DELETION] = "inDeletion", [DRAIN_KEPT] = "kept",
 		[DRAIN_DRAINED] = "drained",	    [DRAIN_EVENT_WAVE] = "wave",
@@ -431,7 +431,7 @@ bool drain_is_late(const struct drain_run *r, size_t simulated)
 
 static void leave_out(struct drain_run *r, struct drain_case *c)
 {
-	c->out->verdict = DRAIN_NOT_ASKED;
+	c->out->verdict = DRAIN_UNEXAMINED;
 	drain_add_reason(c, DRAIN_NOT_EXAMINED, "time was up after %zu %s", r->plan->examined,
 			 drain_plural((int64_t)r->plan->examined, "node", "nodes"));
 	r->plan->complete = false;
@@ -467,7 +467,7 @@ static void refuse_all(struct drain_run *r, const size_t *order, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		struct drain_case *c = &r->cases[order[i]];
 
-		c->out->verdict = DRAIN_NOT_ASKED;
+		c->out->verdict = DRAIN_UNEXAMINED;
 		drain_add_reason(c, DRAIN_DELETIONS_UNPLACED, "%s", r->plan->reserved.error.text);
 	}
 }
@@ -476,7 +476,7 @@ static void refuse_all(struct drain_run *r, const size_t *order, size_t count)
 
 static enum drain_seen seen_of(const struct drain_case *c)
 {
-	if (c->out->verdict == DRAIN_NOT_ASKED)
+	if (c->out->verdict == DRAIN_UNEXAMINED)
 		return DRAIN_NOT_SEEN;
 	if (c->in_deletion)
 		return DRAIN_SEEN_DELETED;

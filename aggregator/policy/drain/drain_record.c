@@ -256,7 +256,7 @@ void drain_record_kept(struct drain_run *r)
 
 		if (n->verdict == DRAIN_NEEDED && n->reason_count &&
 		    n->reasons[0].code == DRAIN_DESTINATION)
-			n->verdict = r->plan->wave.node_count ? DRAIN_KEPT : DRAIN_NOT_ASKED;
+			n->verdict = r->plan->wave.node_count ? DRAIN_KEPT : DRAIN_UNEXAMINED;
 	}
 }
 

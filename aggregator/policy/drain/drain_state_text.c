@@ -25,7 +25,7 @@ static const char *kind_name(int kind)
 
 static const char *event_name(int event)
 {
-	return event == DRAIN_NOT_ASKED ? "" : drain_event_name((enum drain_event)event);
+	return event == DRAIN_UNEXAMINED ? "" : drain_event_name((enum drain_event)event);
 }
 
 static const char *reason_name(int reason)
