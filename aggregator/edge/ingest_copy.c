@@ -63,7 +63,7 @@ static int ask(struct fetch *f, struct error *why)
 		.parts = 1,
 		.node = AGGREGATOR_NODE,
 	};
-	struct frame_header says;
+	struct frame_header says = {.type = FRAME_COPY};
 	int rc;
 
 	memcpy(asks.run, f->run, sizeof(asks.run));
