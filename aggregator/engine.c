@@ -670,8 +670,8 @@ static int open_parts(struct engine *e, struct error *error)
 	if (!rc && config->enrolment_key_path)
 		rc = open_enroller(e, error);
 	if (!rc && config->peer)
-		saver_take_copy(config->state_dir, config->peer, keys_of_aggregators(e),
-				&e->counters.exchange);
+		rc = saver_take_copy(config->state_dir, config->peer, keys_of_aggregators(e),
+				     &e->counters.exchange, error);
 	if (!rc)
 		rc = ingest_open(&e->ingest, config->ingest, &e->keys,
 				 e->enroller ? &e->enrolment : NULL, &e->counters, &ingest_handler,
@@ -697,6 +697,7 @@ static int open_parts(struct engine *e, struct error *error)
 		rc = prefetcher_start(e->api_context.prefetcher, error);
 	view_slot_on_refresh(e->views, on_view_wanted, e);
 	e->api_context.started_ns = clock_wall_ns();
+	plan_peer_begin(e->plan_peer, clock_mono_ns());
 	if (!rc)
 		rc = open_http(e, error);
 	if (!rc && e->own_secrets)

@@ -31,6 +31,7 @@
 #include "shared/file.h"
 #include "shared/log.h"
 #include "shared/mem.h"
+#include "shared/thread.h"
 
 #define LOAD_NS	  (20 * NS_PER_SEC) /* how long a start waits for the database .. */
 #define FINISH_NS (10 * NS_PER_SEC) /* .. and an end for each slice of the last save */
@@ -307,7 +308,7 @@ static void on_saved(struct saver *s, const struct store_event *e)
 	counter_set(&s->counters->aside, e->aside);
 	counter_set(&s->counters->alarm, 0);
 	if (s->failing)
-		log_info("node windows are being saved again");
+		log_info("everything is being saved again");
 	s->failing = false;
 	if (s->copy_wanted && !s->finishing)
 		put_copy(s);
@@ -494,19 +495,27 @@ static int fetch_copy(void *ctx, int fd, struct error *error)
 	return copy_fetch(w->peer, w->keys, fd, w->counters, error);
 }
 
-void saver_take_copy(const char *dir, const char *peer, const struct keyring *keys,
-		     struct exchange_counters *counters)
+int saver_take_copy(const char *dir, const char *peer, const struct keyring *keys,
+		    struct exchange_counters *counters, struct error *error)
 {
 	struct copy_wish wish = {peer, keys, counters};
 	struct error why;
-	int rc = dir ? database_receive(dir, fetch_copy, &wish, &why) : -EEXIST;
+	bool ends;
+	int rc;
 
+	thread_hold_ends(true);
+	rc = dir ? database_receive(dir, fetch_copy, &wish, &why) : -EEXIST;
+	ends = thread_end_is_held();
+	thread_hold_ends(false);
+	if (ends)
+		return error_fail(error, -ECANCELED, "ended by a signal before the start");
 	if (!rc)
 		log_info("has a copy of the database of %s: %.1f MiB in %.1f s", peer,
 			 (double)counter_get(&counters->copy_bytes[COPY_RECEIVED]) / (1 << 20),
 			 (double)counter_get(&counters->copy_ns[COPY_RECEIVED]) / NS_PER_SEC);
 	else if (rc != -EEXIST)
 		log_warn("begins without a copy of the database of %s: %s", peer, why.text);
+	return 0;
 }
 
 /* --- the end ---------------------------------------------------------------------------------- */

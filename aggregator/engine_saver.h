@@ -48,11 +48,12 @@ struct saver_config {
 struct saver;
 
 /*
- * Before saver_open(): if the directory (NULL: none) has no database yet, it gets a copy of the one of the
- * aggregator at peer (ingest_copy.h). The log has what became of it.
+ * Before saver_open(): if the directory (NULL: none) has no database yet, it gets a copy of that of
+ * the aggregator at peer (ingest_copy.h). The log has what became of it. -ECANCELED with the reason:
+ * SIGTERM or SIGINT came; else 0.
  */
-void saver_take_copy(const char *dir, const char *peer, const struct keyring *keys,
-		     struct exchange_counters *counters);
+int saver_take_copy(const char *dir, const char *peer, const struct keyring *keys,
+		    struct exchange_counters *counters, struct error *error);
 /*
  * Starts the store and waits, for some seconds at most, for what is in the database: the state has
  * it before anything can be heard. Whatever is wrong with the database is logged and shown, not

@@ -97,3 +97,21 @@ bool helper_wait(struct helper *h, int64_t until_ns)
 	pthread_mutex_unlock(&h->lock);
 	return due || !atomic_load(&h->stopping);
 }
+
+void thread_hold_ends(bool hold)
+{
+	sigset_t ends;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	pthread_sigmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &ends, NULL);
+}
+
+bool thread_end_is_held(void)
+{
+	sigset_t held;
+
+	sigpending(&held);
+	return sigismember(&held, SIGTERM) || sigismember(&held, SIGINT);
+}

@@ -46,3 +46,10 @@ void helper_wake(struct helper *h);
  * it is to stop. A wake before the stop counts.
  */
 bool helper_wait(struct helper *h, int64_t until_ns);
+
+/*
+ * Holds SIGTERM and SIGINT back, or lets them through: a process without handlers that is the first
+ * one of a container would lose them. For a thread and those that it starts.
+ */
+void thread_hold_ends(bool hold);
+bool thread_end_is_held(void); /* one of them was sent */

@@ -12,6 +12,10 @@
 #include "shared/mem.h"
 
 #define WAIT_NS (60 * NS_PER_SEC) /* for a plan that has the node */
+/* An outcome is told for so long: of two aggregators a report may reach the one without the request. */
+#define TOLD_NS (600 * NS_PER_SEC)
+
+enum { ENDED_MOST = 64 }; /* outcomes that are told; the oldest ones go */
 
 void mailbox_init(struct mailbox *m, const char *lease_namespace, const char *lease_name,
 		  char *const *acts, const char *holder)
@@ -52,8 +56,10 @@ struct edge_named *mailbox_nodes(const struct mailbox *m, size_t *count)
 	*count = 0;
 	for (size_t i = 0; i < m->count; i++) {
 		const cJSON *json = m->requests[i].json;
-		bool acts = is_open(&m->requests[i]) && !document_is_true(json, "dryRun");
+		bool acts = !document_is_true(json, "dryRun");
 
+		if (!is_open(&m->requests[i]))
+			continue;
 		for (const cJSON *n = document_first(json, "nodes"); n; n = n->next) {
 			named = mem_realloc(named, (*count + 1) * sizeof(*named));
 			named[(*count)++] = (struct edge_named){
@@ -257,8 +263,10 @@ void mailbox_exchange(struct mailbox *m, struct edge *e, const struct act_state 
 	bool told = m->told;
 
 	for (size_t i = 0; i < m->count; i++)
-		if (is_open(&m->requests[i]))
+		if (is_open(&m->requests[i])) {
 			follow(&m->requests[i], e, s, now_ns);
+			m->requests[i].ended_ns = now_ns;
+		}
 	jsonw_init(&w, &body);
 	write_report(&w, m, e, s, reclaim, paused);
 	edge_send(e, KUBE_REPLACE, EDGE_GROUP "/acts/current/report", &body, &answer);
@@ -266,8 +274,9 @@ void mailbox_exchange(struct mailbox *m, struct edge *e, const struct act_state 
 	m->told = e->status != 200;
 	if (m->told && !told)
 		log_warn("the aggregator takes no reports (HTTP %ld): %s", e->status, answer);
-	for (size_t i = m->count; i-- > 0 && !m->told;)
-		if (!is_open(&m->requests[i]))
+	for (size_t i = m->count, ended = 0; i-- > 0 && !m->told;)
+		if (!is_open(&m->requests[i]) &&
+		    (++ended > ENDED_MOST || now_ns - m->requests[i].ended_ns >= TOLD_NS))
 			drop(m, i);
 	for (const cJSON *r = m->told ? NULL : document_first(e->said, "requests"); r; r = r->next)
 		take(m, e, r, now_ns);

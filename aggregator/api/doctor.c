@@ -420,9 +420,10 @@ static void examine_peer(struct doctor *d, const cJSON *status)
 			count_at(status, "peer.planSeconds"));
 	if (count_at(status, "peer.refused") > 0)
 		doctor_add(d, DOCTOR_WARN, "peer",
-			   "Use the same version for both aggregators; the other one's log has the "
+			   "Use the same version for both aggregators; the logs of both have the "
 			   "reason.",
-			   "%.0f frames of the other aggregator are not understood",
+			   "%.0f frames and memories of plans of the other aggregator are not "
+			   "understood",
 			   count_at(status, "peer.refused"));
 }
 

@@ -524,23 +524,26 @@ static void write_plan(const struct plan_result *r, struct plan_peer *peer,
 	struct plan_peer_state other = {.accord = PLAN_SAME};
 	struct error stale;
 	struct jsonw w;
+	int64_t seconds;
 	uint64_t hash;
 
 	if (peer)
-		other = plan_peer_look(peer, clock_mono_ns());
+		other = plan_peer_look(peer, r, clock_mono_ns());
+	seconds = other.for_ns / NS_PER_SEC;
 	list_answer_open(rs, &w, "DrainPlan", now_ns);
 	plan_ask_stale(r, now_ns, &stale);
 	/* A plan never changes; what is said of it may. */
 	hash = hash_bytes((uint64_t)r->time_ns ^ r->version << 48, stale.text, strlen(stale.text));
 	hash = hash_bytes(hash, &other.accord, sizeof(other.accord));
 	hash = hash_bytes(hash, &other.id, sizeof(other.id));
+	hash = hash_bytes(hash, &seconds, sizeof(seconds));
 	rs->etag = hash ? hash : 1;
 	jsonw_key_text(&w, "stale", stale.text);
 	write_id(&w, r->id);
 	if (peer) {
 		jsonw_key_object(&w, "peer");
 		jsonw_key_string(&w, "plan", plan_accord_name(other.accord));
-		jsonw_key_int(&w, "seconds", other.for_ns / NS_PER_SEC);
+		jsonw_key_int(&w, "seconds", seconds);
 		if (other.id)
 			write_id(&w, other.id);
 		jsonw_object_close(&w);

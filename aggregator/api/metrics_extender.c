@@ -46,7 +46,7 @@ static void write_reservations(struct buf *out, const struct reservations_counte
 static void write_plans(struct buf *out, struct plan_peer *peer)
 {
 	static const char family[] = "evenkeel_peer_plan";
-	struct plan_peer_state s = plan_peer_look(peer, clock_mono_ns());
+	struct plan_peer_state s = plan_peer_look(peer, NULL, clock_mono_ns());
 	const struct metric seconds = {
 		"evenkeel_peer_plan_differs_seconds", NULL,
 		"Time for which the plan of the other aggregator has been another one, or unknown.",
@@ -82,12 +82,12 @@ static void write_exchange(struct buf *out, const struct api_context *ctx)
 		{"evenkeel_peer_refused_total", NULL, "Frames of it that are not understood.",
 		 COUNT(c->refused)},
 		{"evenkeel_peer_copy_bytes_total", "direction=\"sent\"",
-		 "Copies of the database that it got, and that it gave at the start.",
+		 "Bytes of database copies sent to, and received from, the other aggregator.",
 		 COUNT(c->copy_bytes[COPY_SENT])},
 		{"evenkeel_peer_copy_bytes_total", "direction=\"received\"", NULL,
 		 COUNT(c->copy_bytes[COPY_RECEIVED])},
 		{"evenkeel_peer_copy_seconds_total", "direction=\"sent\"",
-		 "Time that these copies took.", metrics_seconds(&c->copy_ns[COPY_SENT])},
+		 "Duration of these copies.", metrics_seconds(&c->copy_ns[COPY_SENT])},
 		{"evenkeel_peer_copy_seconds_total", "direction=\"received\"", NULL,
 		 metrics_seconds(&c->copy_ns[COPY_RECEIVED])},
 	};

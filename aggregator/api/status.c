@@ -34,7 +34,7 @@
 
 enum {
 	EXAMPLES_MOST = 20,
-	/* A start is ready while less than one in so many nodes is awaited: some are always gone. */
+	/* A start is ready while at most one in so many nodes is awaited: some are always gone. */
 	AWAITED_ONE_IN = 100,
 };
 
@@ -292,7 +292,7 @@ static const char *nudge_state(const struct requeue_counters *c)
 /* Plans of both; the interval is that of this one's newest. */
 static void write_plans(struct jsonw *w, const struct api_context *ctx)
 {
-	struct plan_peer_state s = plan_peer_look(ctx->plan_peer, clock_mono_ns());
+	struct plan_peer_state s = plan_peer_look(ctx->plan_peer, NULL, clock_mono_ns());
 	struct plan_result *newest = plan_slot_take(ctx->plans);
 
 	jsonw_key_bool(w, "elder", s.elder);
@@ -467,8 +467,9 @@ static bool is_catching_up(const struct node_stats *p, int64_t now_ns)
 }
 
 /*
- * Nodes whose agents are awaited: only while the other aggregator serves, or may be about to be
- * found, and for a bounded time.
+ * Nodes whose agents are awaited: for a bounded time, and only while the other aggregator is connected,
+ * or in the first 5 s. The elder of both waits for none: two that start together would leave nobody to
+ * answer.
  */
 static size_t count_awaited(const struct api_context *ctx, const struct view *v)
 {
@@ -476,8 +477,11 @@ static size_t count_awaited(const struct api_context *ctx, const struct view *v)
 	int64_t now_ns = ctx->now_ns(), age_ns = now_ns - ctx->started_ns;
 	size_t count = 0;
 
-	if (!counter_get(&peer->enabled) || age_ns > AGENTS_WAIT_NS ||
+	/* A clock that was set back makes the age negative. */
+	if (!counter_get(&peer->enabled) || age_ns < 0 || age_ns > AGENTS_WAIT_NS ||
 	    (age_ns > PEER_WAIT_NS && !counter_get(&peer->together)))
+		return 0;
+	if (ctx->plan_peer && plan_peer_look(ctx->plan_peer, NULL, clock_mono_ns()).elder)
 		return 0;
 	for (size_t i = 0; i < v->node_count; i++)
 		count += is_catching_up(v->nodes[i]->stats, now_ns);

@@ -124,7 +124,8 @@ void aggregator_look_up(struct resolver *resolver, const atomic_bool *stopping, 
 
 void aggregator_set_wait(int fd, int64_t wait_ns)
 {
-	const struct timeval limit = {.tv_sec = wait_ns / NS_PER_SEC};
+	const struct timeval limit = {.tv_sec = wait_ns / NS_PER_SEC,
+				      .tv_usec = wait_ns % NS_PER_SEC / 1000};
 
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));

@@ -10,7 +10,7 @@
  *	copy, session + 3 ..	-------------------------->
  *			<----------------------------------	ack "applied": the number of bytes
  *
- * Frames are of type 6, with the keys of the exchange: no agent can ask. The sequence of each is one
+ * Frames are of type 6, with the keys of the exchange: with --enrolment-key no agent can ask. The sequence of each is one
  * higher than that of the frame before it, and begins with the random session, so a recorded frame
  * does nothing. An ack "refused" has the reason. An aggregator of a release without copies does not
  * answer.
@@ -37,6 +37,7 @@
 #include "shared/thread.h"
 
 #define SILENT_NS (5 * NS_PER_SEC) /* without an answer */
+#define REACH_NS  (2 * NS_PER_SEC) /* for a connection: an address may be of a node that is gone */
 #define FETCH_NS  (30 * NS_PER_SEC)
 #define LOOK_NS	  (NS_PER_SEC / 4) /* "not yet" is answered after so long */
 
@@ -109,6 +110,8 @@ static int read_copy(struct fetch *f, struct error *why)
 		rc = ask(f, why);
 		if (!rc)
 			rc = write_body(f, why);
+		if (!rc && thread_end_is_held())
+			rc = error_fail(why, -ECANCELED, "this aggregator ends");
 		if (!rc && clock_mono_ns() > f->begun_ns + FETCH_NS)
 			rc = error_fail(why, -ETIMEDOUT, "not whole after %d s",
 					(int)(FETCH_NS / NS_PER_SEC));
@@ -121,9 +124,11 @@ static int read_copy(struct fetch *f, struct error *why)
 
 static int fetch_from(struct fetch *f, const struct address *address, struct error *why)
 {
-	int rc = aggregator_connect(&f->fd, &f->endpoint, address, SILENT_NS, why);
+	int rc = aggregator_connect(&f->fd, &f->endpoint, address, REACH_NS, why);
 
 	f->sequence = 1;
+	if (!rc)
+		aggregator_set_wait(f->fd, SILENT_NS);
 	if (!rc)
 		rc = ask(f, why);
 	f->sequence = f->ack.applied;

@@ -19,8 +19,9 @@
 
 /*
  * Writes a copy of the database of the aggregator at url, tcp://HOST:PORT, into the file. Before the
- * own port is open: an address of the name that is this machine's then refuses. Blocks for 5 s
- * without an answer, and for 30 s at most. -errno with the reason. Counts a copy that is whole.
+ * own port is open: an address of the name that is this machine's then refuses. Waits 2 s for a
+ * connection and 5 s for an answer, 30 s and an answer in all, and ends at a held SIGTERM or SIGINT
+ * (thread_hold_ends()). -errno with the reason. Counts a copy that is whole.
  */
 int copy_fetch(const char *url, const struct keyring *keys, int file,
 	       struct exchange_counters *counters, struct error *error);

@@ -368,8 +368,10 @@ static void hear_plans(struct exchange *x, struct plan_hearing *hearing, const s
 {
 	struct error why = {""};
 
-	if (!plan_peer_hear(x->plans, hearing, body, clock_mono_ns(), &why))
+	if (!plan_peer_hear(x->plans, hearing, body, clock_mono_ns(), &why)) {
+		x->refusal_logged = false;
 		return;
+	}
 	if (!x->refusal_logged)
 		log_warn("the other aggregator's plans are left out: %s", why.text);
 	x->refusal_logged = true;

@@ -65,16 +65,21 @@ static void log_history(struct drain_runner *r)
 static int restore(void *state, const struct plan_text *text, struct error *error)
 {
 	struct drain_runner *r = state;
+	size_t count;
 	int rc = drain_state_read(r->state, text->data, text->len, r->setup->candidate_ttl_ns,
 				  text->now_ns, error);
 
 	if (rc)
 		return rc;
 	r->follows = text->foreign;
-	if (r->follows)
+	if (r->follows) {
 		log_history(r);
-	else
-		r->logged_ns = text->now_ns; /* the log has a database of its own */
+	} else {
+		/* The log has a database of its own. */
+		const struct drain_record *of = drain_state_history(r->state, &count);
+
+		r->logged_ns = count ? of[count - 1].time_ns : text->now_ns;
+	}
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "shared/arith.h"
+#include "shared/log.h"
 #include "shared/mem.h"
 #include "shared/message.h"
 
@@ -122,6 +123,12 @@ bool plan_peer_tell(struct plan_peer *p, struct plan_telling *t, struct buf *bod
 		write_memory(r, &t->memory);
 		t->version = r->version;
 		t->at = 0;
+		if (t->memory.len > PLAN_PEER_MEMORY_MAX) {
+			log_warn("the other aggregator plans without this one's memory: it has %zu "
+				 "bytes, more than %d",
+				 t->memory.len, PLAN_PEER_MEMORY_MAX);
+			buf_fini(&t->memory);
+		}
 	}
 	plan_result_drop(r);
 	if (t->memory.len) {
@@ -235,9 +242,20 @@ int plan_peer_lead(struct plan_peer *p, struct plan_core *c, int64_t wall_ns, st
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-struct plan_peer_state plan_peer_look(struct plan_peer *p, int64_t now_ns)
+void plan_peer_begin(struct plan_peer *p, int64_t now_ns)
 {
-	struct plan_result *r = plan_slot_take(p->plans);
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->heard_ns = int_max(p->heard_ns, now_ns);
+	pthread_mutex_unlock(&p->lock);
+}
+
+struct plan_peer_state plan_peer_look(struct plan_peer *p, const struct plan_result *plan,
+				      int64_t now_ns)
+{
+	struct plan_result *newest = plan ? NULL : plan_slot_take(p->plans);
+	const struct plan_result *r = plan ? plan : newest;
 	struct plan_peer_state s = {.elder = is_elder(p)};
 
 	pthread_mutex_lock(&p->lock);
@@ -250,6 +268,6 @@ struct plan_peer_state plan_peer_look(struct plan_peer *p, int64_t now_ns)
 		s.for_ns = now_ns - p->same_ns;
 	}
 	pthread_mutex_unlock(&p->lock);
-	plan_result_drop(r);
+	plan_result_drop(newest);
 	return s;
 }

@@ -81,4 +81,8 @@ struct plan_peer_state {
 	bool elder; /* this aggregator is it */
 };
 
-struct plan_peer_state plan_peer_look(struct plan_peer *p, int64_t now_ns);
+/* Answers begin now: until then the silence of the other one does not count. NULL is allowed. */
+void plan_peer_begin(struct plan_peer *p, int64_t now_ns);
+/* plan: the one that is compared; NULL: the newest. */
+struct plan_peer_state plan_peer_look(struct plan_peer *p, const struct plan_result *plan,
+				      int64_t now_ns);

@@ -405,7 +405,7 @@ static void test_two_on_one_directory(void **state)
 	stop_aggregator(u, UNDISTURBED);
 	await_metric(u, DISTURBED, "evenkeel_store_alarm", 0, 0);
 	expect_readyz(u, DISTURBED, "ok\n");
-	assert_true(log_has(u, DISTURBED, "are being saved again"));
+	assert_true(log_has(u, DISTURBED, "is being saved again"));
 	stop_aggregator(u, DISTURBED);
 }
 

@@ -115,12 +115,12 @@ static void falls_ill_and_recovers(const struct scene *s, void (*spoil)(const st
 	await_metric(s, "evenkeel_store_alarm", 1, 1);
 	await_metric(s, "evenkeel_store_failures_total", 3, 1e9);
 	assert_true(stack_metric(s->stack, 0, "evenkeel_nodes{state=\"fresh\"}") == 1);
-	assert_int_equal(lines_with(s, "are not being saved"), 1);
+	assert_int_equal(lines_with(s, "nothing is being saved"), 1);
 	if (!lines_with(s, reason))
 		fail_msg("the log does not say \"%s\"", reason);
 	heal(&s->disk);
 	await_metric(s, "evenkeel_store_alarm", 0, 0);
-	assert_int_equal(lines_with(s, "are being saved again"), 1);
+	assert_int_equal(lines_with(s, "is being saved again"), 1);
 	frame_account_expect_whole(s->stack, 0);
 	assert_int_equal(stack_stop_agent(s->stack, SIGTERM), 0);
 	stop(s);
@@ -177,7 +177,7 @@ static void test_read_only_database(void **state)
 	small_disk_make_read_only(&s->disk);
 	stack_start_aggregator(s->stack, 0);
 	assert_true(stack_metric(s->stack, 0, "evenkeel_store_alarm") == 1);
-	assert_int_equal(lines_with(s, "are not being saved"), 1);
+	assert_int_equal(lines_with(s, "nothing is being saved"), 1);
 	small_disk_make_writable(&s->disk);
 	await_metric(s, "evenkeel_store_alarm", 0, 0);
 	assert_int_equal(lines_with(s, "set aside"), 0);

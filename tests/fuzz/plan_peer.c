@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		size_t len = data[0] < size - 1 ? data[0] : size - 1;
 
 		hear(p, &counters, &h, data + 1, len, now_ns);
-		assert(plan_peer_look(p, now_ns).for_ns >= 0);
+		assert(plan_peer_look(p, NULL, now_ns).for_ns >= 0);
 		data += 1 + len;
 		size -= 1 + len;
 	}

@@ -42,6 +42,7 @@ struct scene {
 	char *objects, *peers[2], *states[2], *enrolment;
 	const char *options[2][9];
 	pid_t fleet;
+	double samples; /* that the first one had */
 };
 
 static void write_objects(const struct scene *s)
@@ -228,19 +229,26 @@ static bool has_windows_again(void *ctx)
 	return nodes == NODES;
 }
 
+/* Its first view may be older than what was restored. */
+static bool has_as_many_samples(void *ctx)
+{
+	struct scene *s = ctx;
+	int nodes;
+
+	return count_samples(s, 1, &nodes) >= s->samples && nodes == NODES;
+}
+
 static void a_new_one_has_what_the_other_has(void **state)
 {
 	struct scene *s = *state;
-	double before, after, bytes;
+	double bytes;
 	int nodes;
 
 	start_first(s);
-	before = count_samples(s, 0, &nodes);
+	s->samples = count_samples(s, 0, &nodes);
 	assert_int_equal(nodes, NODES);
 	start_second(s);
-	after = count_samples(s, 1, &nodes);
-	assert_int_equal(nodes, NODES);
-	assert_true(after >= before);
+	assert_true(await(has_as_many_samples, s, 20));
 	assert_true(logged(s, 1, "has a copy of the database of"));
 	bytes = metric(s, 1, BYTES_RECEIVED);
 	print_message("%.0f bytes in %.3f s\n", bytes,
@@ -338,7 +346,7 @@ static void nobody_there_costs_nothing(void **state)
 }
 
 /* A port that accepts and does not answer. */
-static void a_silent_one_costs_five_seconds(void **state)
+static void a_silent_one_costs_two_seconds(void **state)
 {
 	struct scene *s = *state;
 	struct sockaddr_in at = {.sin_family = AF_INET,
@@ -351,7 +359,7 @@ static void a_silent_one_costs_five_seconds(void **state)
 	assert_int_equal(listen(fd, 8), 0);
 	took_s = seconds_to_start(s, 1);
 	print_message("ready after %.1f s\n", took_s);
-	assert_true(took_s > 4.5 && took_s < patience(9));
+	assert_true(took_s > 1.5 && took_s < patience(6));
 	assert_true(logged(s, 1, "no answer in time"));
 	close(fd);
 }
@@ -524,7 +532,7 @@ int main(void)
 		TEST(a_new_one_has_what_the_other_has),
 		TEST(keys_of_nodes_are_not_copied),
 		TEST(nobody_there_costs_nothing),
-		TEST(a_silent_one_costs_five_seconds),
+		TEST(a_silent_one_costs_two_seconds),
 		TEST(one_without_a_database_refuses),
 		TEST(two_new_ones_do_not_wait_for_each_other),
 		TEST(a_key_of_agents_opens_nothing),

@@ -180,7 +180,8 @@ static void test_burst_spreads(void **state)
 	with = place_burst("with");
 	assert_true(sched_metric(world, "evenkeel_ledger_reserved_total") == BURST);
 	assert_true(most_of(&with) <= 3 * BURST / 8);
-	assert_true(most_of(&without) > most_of(&with));
+	/* A view may follow each decision where the scheduler is slow. */
+	assert_true(most_of(&without) >= most_of(&with));
 }
 
 /* --- what the scheduler says of pods without a node ------------------------------------------ */

@@ -245,8 +245,9 @@ static void tells_of_the_other_aggregator(void **state)
 		 "room\n"
 		 "      Does the aggregator of --peer run, with a --peer and the same keys? The "
 		 "log has the reason.\n"
-		 "warn  peer: 2 frames of the other aggregator are not understood\n"
-		 "      Use the same version for both aggregators; the other one's log has the "
+		 "warn  peer: 2 frames and memories of plans of the other aggregator are not "
+		 "understood\n"
+		 "      Use the same version for both aggregators; the logs of both have the "
 		 "reason.\n"},
 		{PLANS("other", "60", "10"), DOCTOR_OK, ""},
 		{PLANS("other", "61", "10"), DOCTOR_WARN,

@@ -178,8 +178,8 @@ static void the_younger_goes_on_from_the_memory_of_the_elder(void **state)
 	plan(&p->elder, 5, "{\"classes\":[]}", "one");
 	plan(&p->younger, 6, "{\"classes\":[]}", "own");
 	meet(p, S);
-	assert_true(plan_peer_look(p->elder.peer, S).elder);
-	assert_false(plan_peer_look(p->younger.peer, S).elder);
+	assert_true(plan_peer_look(p->elder.peer, NULL, S).elder);
+	assert_false(plan_peer_look(p->younger.peer, NULL, S).elder);
 	assert_int_equal(lead(&p->younger, c, 7, ""), 0);
 	assert_string_equal(f.text, "one at 7");
 	/* Once; and the younger leads nobody. */
@@ -212,8 +212,8 @@ static void of_equal_starts_neither_leads(void **state)
 	plan(&p->elder, 5, NULL, "one");
 	plan(&p->younger, 5, NULL, "own");
 	meet(p, S);
-	assert_false(plan_peer_look(p->elder.peer, S).elder);
-	assert_false(plan_peer_look(p->younger.peer, S).elder);
+	assert_false(plan_peer_look(p->elder.peer, NULL, S).elder);
+	assert_false(plan_peer_look(p->younger.peer, NULL, S).elder);
 	assert_int_equal(p->elder.telling.version, 0);
 	assert_int_equal(p->younger.telling.version, 0);
 }
@@ -276,7 +276,7 @@ static void a_bad_part_leaves_the_core_as_it_was(void **state)
 
 static void expect(struct side *s, int64_t now_ns, enum plan_accord accord, int64_t for_ns)
 {
-	struct plan_peer_state got = plan_peer_look(s->peer, now_ns);
+	struct plan_peer_state got = plan_peer_look(s->peer, NULL, now_ns);
 
 	assert_string_equal(plan_accord_name(got.accord), plan_accord_name(accord));
 	assert_int_equal(got.for_ns, for_ns);
@@ -287,18 +287,20 @@ static void plans_are_compared(void **state)
 	struct pair *p = *state;
 	struct side *s = &p->younger;
 
-	/* Since the start. */
+	/* Since the first answer. */
 	expect(s, 5 * S, PLAN_UNKNOWN, 5 * S);
+	plan_peer_begin(s->peer, 4 * S);
+	expect(s, 5 * S, PLAN_UNKNOWN, S);
 	plan(s, 5, NULL, NULL);
 	tell(&p->elder, s, 6 * S);
-	expect(s, 6 * S, PLAN_UNKNOWN, 6 * S);
+	expect(s, 6 * S, PLAN_UNKNOWN, 2 * S);
 	/* Its first plan may be another one for a while. */
 	plan(&p->elder, 6, NULL, NULL);
 	tell(&p->elder, s, 7 * S);
 	expect(s, 7 * S, PLAN_OTHER, 0);
 	tell(&p->elder, s, 8 * S);
 	expect(s, 8 * S + 7, PLAN_OTHER, S + 7);
-	assert_int_equal(plan_peer_look(s->peer, 8 * S).id, 6);
+	assert_int_equal(plan_peer_look(s->peer, NULL, 8 * S).id, 6);
 	plan(s, 6, NULL, NULL);
 	expect(s, 8 * S, PLAN_SAME, 0);
 	tell(&p->elder, s, 9 * S);

@@ -405,7 +405,7 @@ static void bounds_hold(void **state)
 	expect_counts("shop/ReplicaSet/a", 3, 3, 3);
 	expect_counts("shop/ReplicaSet/b", 3, 2, 2);
 	expect_issue("shop/ReplicaSet/a", "more than the 3");
-	expect_issue("shop/ReplicaSet/b", "exceed what is left of the most there may be, 5");
+	expect_issue("shop/ReplicaSet/b", "exceed what is left of the limit of 5");
 }
 
 static void those_that_share_are_covered_together(void **state)

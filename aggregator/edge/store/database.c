@@ -622,16 +622,16 @@ int database_copy(struct database *d, const char *without, int *fd, struct error
 	int rc, file = -1;
 
 	unlink(path);
-	rc = run_with(d, "VACUUM INTO ?1", path, reason);
+	/* SQLite would make it readable for others; it fills an empty file. */
+	file = open(path, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	rc = file < 0 ? fail_file(path, reason) : run_with(d, "VACUUM INTO ?1", path, reason);
 	if (!rc)
 		rc = leave_out(path, without, reason);
-	if (!rc)
-		file = open(path, O_RDONLY | O_CLOEXEC);
-	if (!rc && file < 0)
-		rc = fail_file(path, reason);
 	unlink(path);
 	free(path);
-	if (!rc)
+	if (rc)
+		file_close(file);
+	else
 		*fd = file;
 	return rc;
 }
@@ -652,6 +652,19 @@ static int check_copy(char *path, struct error *reason)
 	return rc == -EBADMSG ? error_at(reason, rc, "the copy") : rc;
 }
 
+/* Of a database that was removed: SQLite would apply them to the copy. */
+static void remove_logs(const char *path)
+{
+	static const char *const ends[] = {"-wal", "-shm", "-journal"};
+
+	for (int i = 0; i < 3; i++) {
+		char *log = mem_printf("%s%s", path, ends[i]);
+
+		unlink(log);
+		free(log);
+	}
+}
+
 static int receive(char *part, const char *path, database_fetcher *fetch, void *ctx,
 		   struct error *reason)
 {
@@ -665,6 +678,8 @@ static int receive(char *part, const char *path, database_fetcher *fetch, void *
 	close(fd);
 	if (!rc)
 		rc = check_copy(part, reason);
+	if (!rc)
+		remove_logs(path);
 	if (!rc && rename(part, path))
 		rc = fail_file(path, reason);
 	if (rc)

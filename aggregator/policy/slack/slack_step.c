@@ -226,8 +226,7 @@ static void want_units(struct slack_run *r, const struct slack_target *t)
 	uint32_t units = e->target;
 
 	if (units > r->options->placeholders_max) {
-		slack_add_issue(r->result, "unit",
-				"%u placeholders exceed the most there may be, %u", units,
+		slack_add_issue(r->result, "unit", "%u placeholders exceed the limit of %u", units,
 				r->options->placeholders_max);
 		units = r->options->placeholders_max;
 	}
@@ -316,10 +315,9 @@ static void follow_targets(struct slack_run *r)
 
 		slack_entry_follow(e, r->now_ns, r->options->unneeded_ns);
 		if (e->wanted > room) {
-			slack_add_issue(
-				r->result, e->key,
-				"%u placeholders exceed what is left of the most there may be, %u",
-				e->wanted, r->options->placeholders_max);
+			slack_add_issue(r->result, e->key,
+					"%u placeholders exceed what is left of the limit of %u",
+					e->wanted, r->options->placeholders_max);
 			e->wanted = room;
 		}
 		room -= e->wanted;
