@@ -31,7 +31,7 @@ void plan_peer_free(struct plan_peer *p); /* NULL is allowed */
 
 /* --- bodies of the exchange: fields of Exchange in shared/body.proto */
 
-/* What one connection was told of the memory; zeroes: nothing. */
+/* The memory as far as one connection was told of it; zeroes: nothing. */
 struct plan_telling {
 	uint64_t version; /* of the plan whose memory it is */
 	struct buf memory; /* owned; the rest from `at` on is not told yet */
@@ -41,7 +41,7 @@ struct plan_telling {
 /* Appends the fields to a body. True: a further piece of the memory is due. */
 bool plan_peer_tell(struct plan_peer *p, struct plan_telling *t, struct buf *body);
 
-/* What one connection has told of a memory so far; zeroes: nothing. */
+/* The part of a memory that one connection has told so far; zeroes: nothing. */
 struct plan_hearing {
 	struct buf memory; /* owned */
 	uint64_t size; /* of the whole */

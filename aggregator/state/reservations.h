@@ -133,7 +133,7 @@ void reservations_settle(struct reservations *l, uint64_t generation, int64_t no
 /* --- with another aggregator that answers the same schedulers */
 
 /*
- * What is reserved for the pod, also if it is bound; NULL: nothing. Held: the caller gives it back
+ * The reservation of the pod, also if it is bound; NULL: none. Held: the caller gives it back
  * by reservation_drop(), which takes NULL.
  */
 const struct reservation *reservations_hold(struct reservations *l, const char *uid);

@@ -396,7 +396,7 @@ static void test_a_partition_heals(void **state)
 	print_since("the aggregators are alone", began_ns);
 	assert_true(await(lacks_half, s, s->cut_s + BACK_S));
 	expect_to_be_cut(s);
-	/* Those of before the cut may have expired. */
+	/* Reservations of before the cut may have expired. */
 	for (int pod = 0; pod < PODS; pod++)
 		place(s, pod % 2, pod);
 	assert_true(metric(s, 0, CHARGED) < PODS && metric(s, 1, CHARGED) < PODS);

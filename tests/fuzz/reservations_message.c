@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What another aggregator tells of its reservations: refused with a reason, and nothing changes; or
- * taken over within the bounds. What was taken over and is told again reads as the same.
+ * taken over within the bounds. A reservation that is told again reads as the same.
  */
 #include <assert.h>
 #include <stdint.h>

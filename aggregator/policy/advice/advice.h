@@ -73,7 +73,7 @@ struct advice {
 	struct resource_list requests, limits; /* proposed */
 	double throttled_at_limit; /* predicted share; NaN: no limit is proposed */
 	/*
-	 * What hurts most is highest: 3 killed, 1..2 starved (1 and the share that is missing or
+	 * The worst lack is highest: 3 killed, 1..2 starved (1 and the share that is missing or
 	 * throttled), 1 no request is declared, 0..1 too large, -1 unknown.
 	 */
 	double urgency;
