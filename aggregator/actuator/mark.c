@@ -8,6 +8,7 @@
 
 #include "shared/jsonw.h"
 #include "shared/timefmt.h"
+#include "shared/utf8.h"
 
 static const char *const names[MARK_PHASES] = {
 	[MARK_NONE] = "none",
@@ -79,7 +80,7 @@ static int read_members(const cJSON *json, struct mark *m, struct error *error)
 
 int mark_read(const char *text, struct mark *m, struct error *error)
 {
-	cJSON *json = cJSON_Parse(text);
+	cJSON *json = utf8_is_valid(text, strlen(text)) ? cJSON_Parse(text) : NULL;
 	int rc;
 
 	*m = (struct mark){.phase = MARK_NONE};

@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		mark_write(&m, &written);
 		if (!mark_read(written.data, &again, NULL))
 			assert(again.phase == m.phase && strcmp(again.plan, m.plan) == 0 &&
-			       again.cordoned == m.cordoned);
+			       strcmp(again.holder, m.holder) == 0 && again.cordoned == m.cordoned);
 	}
 	buf_fini(&written);
 	free(text);

@@ -41,6 +41,9 @@ static void test_unreadable_marks(void **state)
 	} cases[] = {
 		{"", "no JSON object"},
 		{"[]", "no JSON object"},
+		{"{\"plan\":\"\xff\",\"holder\":\"h\",\"since\":\"2026-01-01T00:00:00Z\",\"phase\":"
+		 "\"claimed\"}",
+		 "no JSON object"},
 		{"{\"plan\":\"p\"", "no JSON object"},
 		{"{}", "plan is missing"},
 		{"{\"plan\":\"0123456789012345678901234\"}", "plan is missing"},
