@@ -3,11 +3,12 @@
  * Bodies into interval_decode(). The first byte is how many of the parts follow it, each
  * behind a length of two bytes, the last one taking the rest. What is accepted must keep the
  * promises of body.h, survive the way out and in, and be the same when the library read and wrote
- * it in between.
+ * it in between, unless a message is in pieces.
  */
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -116,6 +117,47 @@ static void check_same_entry(const struct entry *a, const struct entry *b)
 	assert(a->entity->kind == b->entity->kind && a->entity->parent == b->entity->parent);
 }
 
+static uint64_t take_varint(const uint8_t **at)
+{
+	uint64_t value = **at & 0x7f;
+
+	for (int shift = 7; *(*at)++ & 0x80; shift += 7)
+		value |= (uint64_t)(**at & 0x7f) << shift;
+	return value;
+}
+
+/*
+ * Whether accepted bytes have a message in several pieces, which interval_decode() merges.
+ * protobuf-c 1.4 loses the numbers of all pieces but the last.
+ */
+static bool is_in_pieces(const ProtobufCMessageDescriptor *message, const uint8_t *at, size_t size)
+{
+	const uint8_t *end = at + size;
+	uint32_t seen = 0; /* bit n: field n */
+
+	while (at < end) {
+		uint64_t tag = take_varint(&at), len;
+		const ProtobufCFieldDescriptor *f =
+			protobuf_c_message_descriptor_get_field(message, (unsigned int)(tag >> 3));
+
+		if ((tag & 7) == 0)
+			take_varint(&at);
+		if ((tag & 7) == 1 || (tag & 7) == 5)
+			at += (tag & 7) == 1 ? 8 : 4;
+		if ((tag & 7) != 2)
+			continue;
+		len = take_varint(&at);
+		if (f && f->type == PROTOBUF_C_TYPE_MESSAGE) {
+			if ((f->label != PROTOBUF_C_LABEL_REPEATED && seen & 1U << f->id) ||
+			    is_in_pieces(f->descriptor, at, len))
+				return true;
+			seen |= 1U << f->id;
+		}
+		at += len;
+	}
+	return false;
+}
+
 static void repack(struct buf *part)
 {
 	Evenkeel__IntervalPart *m =
@@ -132,6 +174,10 @@ static void parse_again(const struct interval *i, struct buf *parts, size_t coun
 {
 	struct interval *parsed;
 
+	for (size_t n = 0; n < count; n++)
+		if (is_in_pieces(&evenkeel__interval_part__descriptor,
+				 (const uint8_t *)parts[n].data, parts[n].len))
+			return;
 	for (size_t n = 0; n < count; n++)
 		repack(&parts[n]);
 	assert(!interval_decode(parts, count, &parsed, NULL));
