@@ -31,7 +31,8 @@ struct extender_tap {
 	pthread_cond_t changed;
 
 	/* under lock */
-	bool strip;
+	bool frozen;
+	struct buf scores; /* while frozen: of the first pod; empty: none yet */
 	enum hold hold;
 	pid_t asker;
 	cJSON *answers; /* owned; of prioritize, by the pod's name */
@@ -62,6 +63,14 @@ static long pass_on(struct extender_tap *t, int port, const char *path, const ch
 		curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status);
 	free(url);
 	return status;
+}
+
+static void keep_first(struct buf *first, struct buf *answer)
+{
+	if (!first->len)
+		buf_add(first, answer->data, answer->len);
+	buf_clear(answer);
+	buf_add(answer, first->data, first->len);
 }
 
 static void remember(struct extender_tap *t, const cJSON *question, const char *answer)
@@ -97,7 +106,7 @@ static void ask(struct extender_tap *t, const char *path, const char *body, long
 	char *text;
 
 	pthread_mutex_lock(&t->lock);
-	if (t->strip)
+	if (t->frozen)
 		cJSON_DeleteItemFromObjectCaseSensitive(
 			cJSON_GetObjectItem(cJSON_GetObjectItem(question, "Pod"), "metadata"),
 			"uid");
@@ -110,6 +119,8 @@ static void ask(struct extender_tap *t, const char *path, const char *body, long
 		*status = pass_on(t, t->other_port, path, text, answer);
 	if (*status == 200 && strstr(path, "prioritize")) {
 		pthread_mutex_lock(&t->lock);
+		if (t->frozen)
+			keep_first(&t->scores, answer);
 		remember(t, question, answer->data);
 		wait_while_held(t);
 		pthread_mutex_unlock(&t->lock);
@@ -199,6 +210,7 @@ void extender_tap_stop(struct extender_tap *t)
 	MHD_stop_daemon(t->daemon);
 	curl_easy_cleanup(t->curl);
 	cJSON_Delete(t->answers);
+	buf_fini(&t->scores);
 	pthread_cond_destroy(&t->changed);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
@@ -214,10 +226,11 @@ int extender_tap_port(const struct extender_tap *t)
 	return t->port;
 }
 
-void extender_tap_strip_uids(struct extender_tap *t, bool strip)
+void extender_tap_freeze(struct extender_tap *t, bool freeze)
 {
 	pthread_mutex_lock(&t->lock);
-	t->strip = strip;
+	t->frozen = freeze;
+	buf_clear(&t->scores);
 	pthread_mutex_unlock(&t->lock);
 }
 

@@ -23,10 +23,10 @@ int extender_tap_port(const struct extender_tap *t);
 void extender_tap_alternate(struct extender_tap *t, int other_port);
 
 /*
- * From now on pods are asked about without their uids: they are answered, and nothing is reserved
- * for them.
+ * From now on pods are asked about without their uids, so nothing is reserved for them, and all get
+ * the scores of the first one, as if the aggregator had the same view all the time.
  */
-void extender_tap_strip_uids(struct extender_tap *t, bool strip);
+void extender_tap_freeze(struct extender_tap *t, bool freeze);
 /*
  * The HostPriorityList that the pod of that name was answered with last; NULL: none. The caller
  * deletes it.
