@@ -8,7 +8,7 @@
 #include "aggregator/policy/drain/drain.h"
 #include "tests/place_fixture.h"
 
-enum { DRAIN_WORLD_STATS = 4 };
+enum { DRAIN_WORLD_STATS = 5 };
 
 struct drain_world {
 	struct place_fixture cluster;

@@ -199,8 +199,9 @@ static void a_budget_must_allow_all_at_once(void **unused)
 			  "'expectedPods':4}}");
 	drain_world_step(&w, NOW);
 	assert_string_equal(drain_verdict_name(drain_world_get(&w, "alpha")->verdict), "needed");
-	assert_string_equal(drain_reason_name(drain_world_get(&w, "alpha")->reasons[1].code),
-			    "NotEnoughPdb");
+	drain_world_reason(&w, "alpha", 1, "NotEnoughPdb",
+			   "PodDisruptionBudget default/one allows 1 more disruption: 4 pods are "
+			   "healthy, and 3 must be");
 }
 
 /* The first node takes what the group can spare; the second takes the rest along. */

@@ -196,10 +196,10 @@ static void history_is_bounded(void **unused)
 /* Of those that are evicted again the newest counts, by name and uid. */
 static void evictions_are_bounded(void **unused)
 {
-	struct object *o[2];
+	struct object *o[3];
 
 	(void)unused;
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		char *json = mem_printf("{'metadata':{'name':'p','namespace':'default','uid':'%d'}"
 					",'spec':{'containers':[]}}",
 					i);
@@ -210,13 +210,15 @@ static void evictions_are_bounded(void **unused)
 	state = drain_state_new();
 	drain_state_add_eviction(state, (struct kube_pod *)o[0], NOW, false);
 	drain_state_add_eviction(state, (struct kube_pod *)o[1], NOW + 1, false);
-	assert_int_equal(state->eviction_count, 2);
-	drain_state_add_eviction(state, (struct kube_pod *)o[0], NOW + 2, true);
-	assert_int_equal(state->eviction_count, 2);
-	assert_ptr_equal(state->evictions[0].pod, o[1]);
-	assert_true(state->evictions[1].when_ns == NOW + 2 && state->evictions[1].leaving);
+	drain_state_add_eviction(state, (struct kube_pod *)o[2], NOW + 1, false);
+	assert_int_equal(state->eviction_count, 3);
+	drain_state_add_eviction(state, (struct kube_pod *)o[1], NOW + 2, true);
+	assert_int_equal(state->eviction_count, 3);
+	assert_ptr_equal(state->evictions[0].pod, o[0]);
+	assert_ptr_equal(state->evictions[1].pod, o[2]);
+	assert_true(state->evictions[2].when_ns == NOW + 2 && state->evictions[2].leaving);
 	drain_state_free(state);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 3; i++)
 		object_drop(o[i]);
 }
 

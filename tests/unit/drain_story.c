@@ -13,6 +13,7 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/drain_world.h"
+#include "tests/join_fixture.h"
 #include "tests/view_fixture.h"
 
 #define NOW    VIEW_FIXTURE_NOW_NS
@@ -519,14 +520,25 @@ static void room_for_all_in_any_order_is_proven(void **unused)
 /* Samples find nothing wrong with it, and prove nothing. */
 static void pods_that_mind_others_prove_nothing(void **unused)
 {
-	(void)unused;
-	put_two("'topologySpreadConstraints':[{'maxSkew':5,'topologyKey':'kubernetes.io/hostname',"
+	static const char *const specs[] = {
+		"'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[]}}",
+		"'affinity':{'podAntiAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[]"
+		"}}",
+		"'topologySpreadConstraints':[{'maxSkew':5,'topologyKey':'kubernetes.io/hostname',"
 		"'whenUnsatisfiable':'DoNotSchedule','labelSelector':{'matchLabels':{'app':'web'}}}"
-		"]");
-	drain_world_step(&w, NOW);
-	assert_int_equal(w.plan->wave.node_count, 2);
-	assert_true(w.plan->wave.robust);
-	assert_false(w.plan->wave.any_order);
+		"]",
+		"'initContainers':[{'name':'i','ports':[{'containerPort':1,'hostPort':1}]}]",
+	};
+
+	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
+		put_two(specs[i]);
+		drain_world_step(&w, NOW);
+		assert_int_equal(w.plan->wave.node_count, 2);
+		assert_true(w.plan->wave.robust);
+		assert_false(w.plan->wave.any_order);
+		teardown(unused);
+		setup(unused);
+	}
 }
 
 /* Each of two nodes has room for one: a single other pod closes one of them at most. */
@@ -546,6 +558,60 @@ static void room_that_one_pod_may_take_is_counted_once(void **unused)
 	assert_int_equal(w.plan->wave.node_count, 2);
 	assert_true(w.plan->wave.robust);
 	assert_false(w.plan->wave.any_order);
+}
+
+/* Node e, which is empty, uses too much for any pod; the others use little. */
+static void measure_five(void)
+{
+	static const char *const names[] = {"a", "b", "c", "d", "e"};
+	struct pod_stats db[] = {
+		join_fixture_pod("db-1", "uid-db-1", NOW - NS_PER_SEC, 900, 100, 128e6),
+		join_fixture_pod("db-2", "uid-db-2", NOW - NS_PER_SEC, 900, 100, 128e6)};
+
+	drain_world_node_with(&w, "e", "",
+			      "'cluster-autoscaler.kubernetes.io/scale-down-disabled':'true'", "");
+	for (size_t i = 0; i < 5; i++) {
+		struct node_stats from =
+			view_fixture_node(names[i], NOW - NS_PER_SEC, 3600, i == 4 ? 3500 : 200, 0);
+
+		for (int win = 0; win < WINDOWS; win++) {
+			from.usage.windows[win].working_set_bytes.max = 1e9;
+			from.usage.windows[win].counts.pressure[CONTENTION_CPU] = 0;
+		}
+		if (i == 2 || i == 3) {
+			from.pods = &db[i - 2];
+			from.pod_count = 1;
+		}
+		w.stats[w.stats_count++] = node_stats_new(&from);
+	}
+}
+
+/*
+ * Two of three pods have 1010m to close c and d to the third, a pod of 1000m. A node that is above
+ * the cap of use is closed by evenkeel alone.
+ */
+static void nodes_that_the_others_fill_are_counted(void **unused)
+{
+	static const struct {
+		int db_milli;
+		bool measured; /* and node e, which all of them would overload */
+		bool any_order;
+	} rows[] = {{2465, false, true}, {2466, false, false}, {2466, true, true}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		put_two("");
+		drain_world_pod(&w, "web-9", "web", "a", 10);
+		drain_world_pod(&w, "db-1", "db", "c", 2466);
+		drain_world_pod(&w, "db-2", "db", "d", rows[i].db_milli);
+		if (rows[i].measured)
+			measure_five();
+		w.config.rules.owner_share = 1;
+		drain_world_step(&w, NOW);
+		assert_int_equal(w.plan->wave.pods, 3);
+		assert_int_equal(w.plan->wave.any_order, rows[i].any_order);
+		teardown(unused);
+		setup(unused);
+	}
 }
 
 int main(void)
@@ -571,6 +637,7 @@ int main(void)
 		STORY(room_for_all_in_any_order_is_proven),
 		STORY(pods_that_mind_others_prove_nothing),
 		STORY(room_that_one_pod_may_take_is_counted_once),
+		STORY(nodes_that_the_others_fill_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

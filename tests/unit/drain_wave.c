@@ -338,6 +338,23 @@ static void a_group_goes_as_a_whole(void **unused)
 	assert_string_equal(drain_world_get(&w, "b1")->group, "batch");
 }
 
+static void a_drained_node_has_left_its_group(void **unused)
+{
+	static const struct drain_group_rule rule = {.name = "batch", .min = 1, .max = 10};
+
+	(void)unused;
+	put_pool();
+	w.config.groups = &rule;
+	place_fixture_remove(&w.cluster, OBJECT_POD, "default", "web-1");
+	place_fixture_remove(&w.cluster, OBJECT_POD, "default", "web-2");
+	drain_world_node_with(&w, "b1", "'pool':'batch'", "", "'unschedulable':true");
+	drain_world_node_with(&w, "b2", "'pool':'batch'", "", "'unschedulable':true");
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "b2", "drained");
+	drain_world_reason(&w, "b3", 0, "NodeGroupMinSizeReached",
+			   "group \"batch\" must keep 1 node, and has 1 left");
+}
+
 /* Upstream looks for two nodes: all of the group are asked, and of single nodes the third is not. */
 static void atomic_groups_do_not_count_to_the_limit(void **unused)
 {
@@ -502,6 +519,7 @@ static void slack_keeps_its_room_wherever_pods_go(void **unused)
 	drain_world_node_with(&w, "spare", "",
 			      "'cluster-autoscaler.kubernetes.io/scale-down-disabled':'true'", "");
 	slack_wants_spare = true;
+	w.config.robust_orders = 1;
 	drain_world_step(&w, NOW);
 	slack_wants_spare = false;
 	assert_true(w.plan->wave.robust);
@@ -588,6 +606,10 @@ static void a_wave_that_depends_on_the_scheduler_does_not_go(void **unused)
 	drain_world_verdict(&w, "a", "unneeded");
 	drain_world_reason(&w, "a", 0, "NotRobust", DEPENDS);
 	assert_int_equal(w.plan->wave.node_count, 0);
+	w.config.robust_orders = 0;
+	drain_world_step(&w, NOW + 2 * MINUTE);
+	drain_world_verdict(&w, "a", "drain");
+	assert_false(w.plan->wave.robust);
 }
 
 /* Of two the one goes that fits anywhere, though no other wave is tried. */
@@ -665,6 +687,12 @@ static void a_pod_that_could_preempt_has_a_place_in_any_case(void **unused)
 	drain_world_pod(&w, "db-2", "db", "b", 3300);
 	drain_world_step(&w, NOW + 2 * MINUTE);
 	drain_world_verdict(&w, "a", "drain");
+	/* One pod in its way, and none of a lower priority elsewhere. */
+	drain_world_pod_with(&w, "db-2", "db", "b", 3700, true, "'priority':1000");
+	drain_world_pod_with(&w, "db-3", "db", "c", 2400, true, "'priority':1000");
+	place_fixture_remove(&w.cluster, OBJECT_POD, "default", "web-2");
+	drain_world_step(&w, NOW + 3 * MINUTE);
+	drain_world_reason(&w, "a", 0, "NotRobust", DEPENDS);
 }
 
 static void robust_waves_are_preferred(void **unused)
@@ -714,6 +742,7 @@ int main(void)
 		STORY(half_an_atomic_group_does_not_go_for_want_of_time),
 		STORY(a_destination_is_not_drained),
 		STORY(a_group_goes_as_a_whole),
+		STORY(a_drained_node_has_left_its_group),
 		STORY(a_group_stays_for_one_of_its_nodes),
 		STORY(a_group_stays_for_a_budget_of_one_of_its_nodes),
 		STORY(nodes_with_unreadable_pods_are_left_alone),

@@ -155,7 +155,7 @@ static void borrower_gives_back(void **unused)
 	quota("a", "{'cpu':3000}", "{'cpu':6000}");
 	quota("b", "{'cpu':3000}", "{'cpu':6000}");
 	bound("b/b0", "n", 0, 2000, 0, "");
-	bound("b/b1", "n", 0, 2000, 60, "");
+	bound("b/b1", "n", 0, 2000, 3600, "");
 	bound("b/b2", "n", 500, 1000, 1800, "");
 	asks("a", 0, "{'cpu':2000}", "");
 	expect(PREEMPT_VICTIMS, "n b1");
@@ -167,7 +167,7 @@ static void borrower_gives_back(void **unused)
 		"as quota a/q is within its min.\n"
 		"Quota a stays within its min with it: quotas over their min may have to pay.\n"
 		"Of 3 bound pods 3 may be victims.\n"
-		"Victim b/b1 on n (cpu 2.0; priority 0, runs for 59m00s): its quota goes cpu from "
+		"Victim b/b1 on n (cpu 2.0; priority 0, runs for 0s): its quota goes cpu from "
 		"5.0 to 3.0 (min 3.0).\n"
 		"The pod then goes to n.\n");
 	assert_false(plan.several);

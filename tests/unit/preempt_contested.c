@@ -329,6 +329,21 @@ static void the_most_over_its_weighted_share_pays(void **unused)
 	expect("b", "{'cpu':4000}", PREEMPT_VICTIMS, "n c6 a3 c5 a2");
 }
 
+/* a is over its share by all of the CPU and a quarter of the memory, c by three quarters of it. */
+static void the_resource_that_is_most_over_its_share_counts(void **unused)
+{
+	(void)unused;
+	put_node("n", "'cpu':'8','memory':'32'");
+	preempt_fixture_quota(&f, "a", "{'memory':2}", "{}");
+	preempt_fixture_quota(&f, "b", "{'cpu':4000,'memory':16}", "{}");
+	preempt_fixture_quota(&f, "c", "{'cpu':2000}", "{}");
+	for (int i = 1; i <= 4; i++) {
+		put_pod("a", i, "n", "{'cpu':1000,'memory':4}");
+		put_pod("c", i + 4, "n", "{'cpu':1000,'memory':4}");
+	}
+	expect("b", "{'cpu':1000,'memory':4}", PREEMPT_VICTIMS, "n a4");
+}
+
 /* The node of the one that borrows the most, though its pods have the higher priority. */
 static void the_node_is_chosen_by_weighted_shares(void **unused)
 {
@@ -391,6 +406,7 @@ int main(void)
 		STORY(victims_that_were_told_count_for_their_budget),
 		STORY(pods_in_deletion_count_for_their_budget),
 		STORY(the_most_over_its_weighted_share_pays),
+		STORY(the_resource_that_is_most_over_its_share_counts),
 		STORY(the_node_is_chosen_by_weighted_shares),
 		STORY(max_evictions_tells_when_enough_has_passed),
 		STORY(no_quota_is_advised_for_a_pod_larger_than_any_node),

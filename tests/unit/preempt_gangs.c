@@ -286,11 +286,12 @@ static void one_that_must_stay_keeps_its_group(void **unused)
 						  "minimum with pods that stay"));
 }
 
-/* An extender can name no victim of another node. */
+/* An extender can name no victim of another node. Each answer is for its node alone: of "spare" one may go. */
 static void an_extender_is_told_whole_groups_of_a_node(void **unused)
 {
 	static const char *const uids[] = {"a1"};
-	const struct preempt_offer offers[] = {{"n1", uids, 1}, {"n3", uids, 1}};
+	const struct preempt_offer offers[] = {
+		{"n1", uids, 1}, {"n3", uids, 1}, {"n4", uids, 1}, {"n5", uids, 1}};
 	struct kube_pod *pod = make_self(2000);
 	struct preempt_ask ask = {.pod = pod, .now_ns = VIEW_FIXTURE_NOW_NS};
 	struct preempt_answer answer;
@@ -300,17 +301,23 @@ static void an_extender_is_told_whole_groups_of_a_node(void **unused)
 	put_node("n1", 2);
 	put_node("n2", 2);
 	put_node("n3", 2);
+	put_node("n4", 2);
+	put_node("n5", 3);
+	put_group("spare", 2);
 	put_group("wide", 2);
 	put_group("near", 2);
 	put_pod("a1", "n1", 2000, "wide");
 	put_pod("a2", "n2", 2000, "wide");
 	put_pod("a3", "n3", 1900, "near");
 	put_pod("a4", "n3", 100, "near");
+	put_pod("a5", "n4", 2000, "spare");
+	put_pod("a6", "n5", 2000, "spare");
+	put_pod_of("a7", "n5", 1000, "spare", 20);
 	preempt_fixture_build(&f, true);
-	preempt_for_extender(f.index, f.place, f.book, &f.options, &ask, offers, 2, &answer);
-	assert_int_equal(answer.count, 1);
-	add_names(&answer.of[0], &b);
-	assert_string_equal(b.data, "n3 a3 a4");
+	preempt_for_extender(f.index, f.place, f.book, &f.options, &ask, offers, 4, &answer);
+	for (size_t i = 0; i < answer.count; i++)
+		add_names(&answer.of[i], &b);
+	assert_string_equal(b.data, "n3 a3 a4n4 a5n5 a6");
 	buf_fini(&b);
 	preempt_answer_fini(&answer);
 	object_drop(&pod->object);

@@ -118,6 +118,23 @@ static void pods_that_wait_are_pending_pods(void **state)
 	     "");
 }
 
+/* A single pod that waits is enough. */
+static void one_pending_pod_makes_a_state(void **state)
+{
+#define FULL                                                                                       \
+	NODE("a", "", "True")                                                                      \
+	QUOTA("b", "min: {pods: 1}")                                                               \
+	POD("b", "p", ON_A, "0")                                                                   \
+	POD("b", "q", ON_A, "0") POD("a", "p", ON_A, "1") POD("a", "q", "", "1")
+	(void)state;
+	told(FULL QUOTA("a", "min: {pods: 2}"), QUOTA_CORRECTED, 0, "pods", QUOTA_STATE_STARVED,
+	     NULL, NULL);
+	told(FULL QUOTA("a", "min: {pods: 1}"), QUOTA_CORRECTED, 0, "pods", QUOTA_STATE_WAITING,
+	     NULL, NULL);
+	told(FULL QUOTA("a", "max: {pods: 1}"), QUOTA_CORRECTED, 0, "pods", QUOTA_STATE_AT_MAX,
+	     NULL, NULL);
+}
+
 /* cpu and memory are guaranteed; b has borrowed the CPU, and memory is there. */
 #define CPU_IS_LENT                                                                                \
 	NODE("a", "", "True")                                                                      \
@@ -277,6 +294,7 @@ int main(void)
 		cmocka_unit_test(what_counts_is_a_part_of_what_there_is),
 		cmocka_unit_test(what_no_node_has_is_not_scaled),
 		cmocka_unit_test(pods_that_wait_are_pending_pods),
+		cmocka_unit_test(one_pending_pod_makes_a_state),
 		cmocka_unit_test(only_what_is_lacked_starves),
 		cmocka_unit_test(pods_starve_where_no_node_has_room),
 		cmocka_unit_test(room_is_on_nodes_that_take_pods),
