@@ -191,6 +191,20 @@ static void the_min_of_what_is_contested_is_kept(void **unused)
 
 #define GOING ",'terminating':true"
 
+/* The fullest node, unless a nominated pod has its room. */
+static void a_pod_with_room_needs_no_victims(void **unused)
+{
+	(void)unused;
+	put_node("m", "'cpu':'4'");
+	put_node("n", "'cpu':'4'");
+	preempt_fixture_quota(&f, "a", "{'cpu':2000}", "{}");
+	preempt_fixture_quota(&f, "b", "{'cpu':4000}", "{}");
+	put_pod("b", 1, "n", "{'cpu':3000}");
+	expect("a", "{'cpu':1000}", PREEMPT_NOT_NEEDED, "n");
+	put_pod_as("a", 1, "", "{'cpu':1000}", ",'nominated_node':'n'");
+	expect("a", "{'cpu':1000}", PREEMPT_NOT_NEEDED, "m");
+}
+
 /* With ten that are going a uses all of its min: their room is not b's to pay once more. */
 static void pods_that_are_going_count_for_their_quota(void **unused)
 {
@@ -400,6 +414,7 @@ int main(void)
 		STORY(contested_is_what_the_node_lacks),
 		STORY(the_min_of_what_is_contested_is_kept),
 		STORY(many_pods_of_other_nodes_pay),
+		STORY(a_pod_with_room_needs_no_victims),
 		STORY(pods_that_are_going_count_for_their_quota),
 		STORY(pods_of_others_that_are_going_are_not_paid_for_twice),
 		STORY(the_neighbour_pays_when_they_are_gone),
