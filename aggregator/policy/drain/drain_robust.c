@@ -95,8 +95,7 @@ static size_t put_last(struct drain_run *r, struct leaver *all, size_t count, co
 		else
 			all[kept++] = all[i];
 	}
-	if (last)
-		memcpy(&all[kept], of, last * sizeof(*of));
+	memcpy(&all[kept], of, last * sizeof(*of));
 	free(of);
 	return kept;
 }
