@@ -560,6 +560,20 @@ static void room_that_one_pod_may_take_is_counted_once(void **unused)
 	assert_false(w.plan->wave.any_order);
 }
 
+/* The one node of web-1 has room for it or for web-2, which fits elsewhere, too. */
+static void the_only_node_of_a_pod_may_be_filled(void **unused)
+{
+	(void)unused;
+	put_two("");
+	drain_world_pod_with(&w, "web-1", "web", "a", 1000, true,
+			     "'nodeSelector':{'kubernetes.io/hostname':'c'}");
+	drain_world_pod(&w, "db-2", "db", "d", 2300);
+	drain_world_step(&w, NOW);
+	assert_int_equal(w.plan->wave.node_count, 2);
+	assert_true(w.plan->wave.robust);
+	assert_false(w.plan->wave.any_order);
+}
+
 /* Node e, which is empty, uses too much for any pod; the others use little. */
 static void measure_five(void)
 {
@@ -637,6 +651,7 @@ int main(void)
 		STORY(room_for_all_in_any_order_is_proven),
 		STORY(pods_that_mind_others_prove_nothing),
 		STORY(room_that_one_pod_may_take_is_counted_once),
+		STORY(the_only_node_of_a_pod_may_be_filled),
 		STORY(nodes_that_the_others_fill_are_counted),
 	};
 

@@ -665,34 +665,37 @@ static void pods_of_one_owner_may_come_last(void **unused)
 static void a_pod_that_could_preempt_has_a_place_in_any_case(void **unused)
 {
 	(void)unused;
-	drain_world_node(&w, "a");
+	drain_world_node(&w, "z");
 	drain_world_node_with(&w, "b", "'pool':'big'", "", "");
 	drain_world_node(&w, "c");
 	drain_world_owner(&w, "web", 8);
 	drain_world_owner(&w, "db", 8);
-	drain_world_pod(&w, "web-1", "web", "a", 150);
-	drain_world_pod(&w, "web-2", "web", "a", 150);
-	drain_world_pod_with(&w, "db-1", "db", "a", 300, true, "'nodeSelector':{'pool':'big'}");
+	drain_world_pod(&w, "web-1", "web", "z", 150);
+	drain_world_pod(&w, "web-2", "web", "z", 150);
+	drain_world_pod_with(&w, "db-1", "db", "z", 300, true, "'nodeSelector':{'pool':'big'}");
 	drain_world_pod(&w, "db-2", "db", "b", 3700);
 	drain_world_pod(&w, "db-3", "db", "c", 2400);
 	w.config.rules.owner_share = 1;
 	drain_world_step(&w, NOW);
-	drain_world_verdict(&w, "a", "drain");
+	drain_world_verdict(&w, "z", "drain");
 	assert_true(w.plan->wave.robust);
-	drain_world_pod_with(&w, "db-1", "db", "a", 300, true,
+	drain_world_pod_with(&w, "db-1", "db", "z", 300, true,
 			     "'nodeSelector':{'pool':'big'},'priority':1000");
 	drain_world_step(&w, NOW + MINUTE);
-	drain_world_verdict(&w, "a", "unneeded");
-	drain_world_reason(&w, "a", 0, "NotRobust", DEPENDS);
+	drain_world_verdict(&w, "z", "unneeded");
+	drain_world_reason(&w, "z", 0, "NotRobust", DEPENDS);
 	drain_world_pod(&w, "db-2", "db", "b", 3300);
 	drain_world_step(&w, NOW + 2 * MINUTE);
-	drain_world_verdict(&w, "a", "drain");
-	/* One pod in its way, and none of a lower priority elsewhere. */
-	drain_world_pod_with(&w, "db-2", "db", "b", 3700, true, "'priority':1000");
-	drain_world_pod_with(&w, "db-3", "db", "c", 2400, true, "'priority':1000");
+	drain_world_verdict(&w, "z", "drain");
+	/* Its owner is the second one; the only pod of a lower priority is on the first node. */
+	drain_world_owner(&w, "app", 8);
+	drain_world_pod_with(&w, "app-1", "app", "z", 400, true, "'priority':1000");
+	drain_world_pod_with(&w, "web-1", "web", "z", 150, true, "'priority':1000");
 	place_fixture_remove(&w.cluster, OBJECT_POD, "default", "web-2");
+	drain_world_pod(&w, "db-2", "db", "b", 3700);
+	drain_world_pod_with(&w, "db-3", "db", "c", 2400, true, "'priority':1000");
 	drain_world_step(&w, NOW + 3 * MINUTE);
-	drain_world_reason(&w, "a", 0, "NotRobust", DEPENDS);
+	drain_world_reason(&w, "z", 0, "NotRobust", DEPENDS);
 }
 
 static void robust_waves_are_preferred(void **unused)
