@@ -221,6 +221,33 @@ static void pods_that_are_going_count_for_their_quota(void **unused)
 	expect("a", "{'cpu':12000}", PREEMPT_IMPOSSIBLE, "-");
 }
 
+/* An extender offers n: until a1 is gone, a may have one CPU more. */
+static void pods_that_are_going_count_for_offers(void **unused)
+{
+	const struct preempt_offer offer = {.node = "n"};
+	cJSON *flat = preempt_fixture_parse("{'pod':'self','namespace':'a','uid':'self',"
+					    "'priority':0,'request':{'cpu':2000}}");
+	struct kube_pod *pod = preempt_fixture_record(flat);
+	struct preempt_answer answer;
+
+	(void)unused;
+	put_node("m", "'cpu':'4'");
+	put_node("n", "'cpu':'4'");
+	preempt_fixture_quota(&f, "a", "{'cpu':6000}", "{'cpu':5000}");
+	preempt_fixture_quota(&f, "b", "{'cpu':0}", "{}");
+	put_pod_as("a", 1, "m", "{'cpu':4000}", GOING);
+	for (int i = 1; i <= 4; i++)
+		put_pod("b", i, "n", "{'cpu':1000}");
+	question.pod = pod;
+	question.now_ns = VIEW_FIXTURE_NOW_NS;
+	preempt_fixture_build(&f, true);
+	preempt_for_extender(f.index, f.place, f.book, &f.options, &question, &offer, 1, &answer);
+	assert_int_equal(answer.count, 0);
+	preempt_answer_fini(&answer);
+	object_drop(&pod->object);
+	cJSON_Delete(flat);
+}
+
 /*
  * Two of a's six go, and b asks for four: two more suffice, and leave a its min. If those that go
  * were still counted for a, four more would go, and a would end with nothing.
@@ -416,6 +443,7 @@ int main(void)
 		STORY(many_pods_of_other_nodes_pay),
 		STORY(a_pod_with_room_needs_no_victims),
 		STORY(pods_that_are_going_count_for_their_quota),
+		STORY(pods_that_are_going_count_for_offers),
 		STORY(pods_of_others_that_are_going_are_not_paid_for_twice),
 		STORY(the_neighbour_pays_when_they_are_gone),
 		STORY(victims_that_were_told_count_for_their_budget),
