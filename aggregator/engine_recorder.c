@@ -64,8 +64,7 @@ struct recorder {
 	int64_t retry_ns; /* no new file before; Unix time */
 	struct view *view; /* held; that was recorded last; NULL: none since the record began */
 	struct buf sources, state; /* as written last */
-	struct plan_result *plan,
-		*before; /* held; the newest that was recorded, and the one before it */
+	struct plan_result *plan; /* held; the newest that was recorded */
 	bool failing;
 
 	pthread_mutex_t lock;
@@ -252,14 +251,9 @@ static void take_plan(struct recorder *r, struct step *s)
 {
 	if (!s->plan || (r->plan && s->plan->version == r->plan->version))
 		return;
-	plan_result_drop(r->before);
-	r->before = r->plan;
+	plan_result_drop(r->plan);
 	r->plan = s->plan;
 	s->plan = NULL;
-	if (r->before && r->before->version + 1 == r->plan->version)
-		return;
-	plan_result_drop(r->before);
-	r->before = NULL;
 }
 
 static void add_plan(const struct recorder *r, struct buf *out)
@@ -268,7 +262,7 @@ static void add_plan(const struct recorder *r, struct buf *out)
 	struct bytes b = {.out = out};
 	int64_t time_ns, view_ns, every_ns;
 
-	if (!r->before)
+	if (!r->plan)
 		return;
 	time_ns = r->plan->time_ns;
 	view_ns = r->plan->slack.view->time_ns;
@@ -285,7 +279,7 @@ static void add_plan(const struct recorder *r, struct buf *out)
 static void add_state(struct recorder *r, const struct step *s, bool base, struct buf *out)
 {
 	const struct snapshot_state state = {r->view, s->reservations,
-					     r->before ? r->before : r->plan, NULL, base};
+					     r->plan ? r->plan->begun : NULL, NULL, base};
 	struct buf json = BUF_INIT;
 	struct jsonw w;
 
@@ -505,7 +499,6 @@ void recorder_close(struct recorder *r)
 	pthread_join(r->thread, NULL);
 	view_drop(r->view);
 	plan_result_drop(r->plan);
-	plan_result_drop(r->before);
 	buf_fini(&r->told);
 	buf_fini(&r->sources);
 	buf_fini(&r->state);

@@ -232,7 +232,7 @@ void snapshot_write_state(struct jsonw *w, const struct snapshot_state *s)
 		demand_write(s->view->demand, -1, w);
 	}
 	for (int p = 0; p < PLAN_PARTS; p++) {
-		const struct shared_body *memory = s->plan ? s->plan->memory[p] : NULL;
+		const struct shared_body *memory = s->plan ? s->plan[p] : NULL;
 		const char *remembered = !s->plan && s->remembered ? s->remembered->of[p] : NULL;
 
 		if (!memory && !remembered)
@@ -247,8 +247,8 @@ void snapshot_write_state(struct jsonw *w, const struct snapshot_state *s)
 /* Some megabytes at most, and the end. */
 static void write_state(struct snapshot_stream *s)
 {
-	const struct snapshot_state state = {s->view, s->reservations, s->plan, s->remembered,
-					     true};
+	const struct snapshot_state state = {s->view, s->reservations,
+					     s->plan ? s->plan->memory : NULL, s->remembered, true};
 
 	jsonw_key(&s->w, "state");
 	snapshot_write_state(&s->w, &state);

@@ -46,7 +46,7 @@ struct cluster;
 struct jsonw;
 struct model;
 struct plan_memory;
-struct plan_result;
+struct shared_body;
 struct reservations;
 struct reservations_copy;
 struct snapshot;
@@ -58,7 +58,7 @@ void snapshot_write_sources(struct jsonw *w, const struct cluster *c);
 struct snapshot_state {
 	const struct view *view;
 	const struct reservations_copy *reservations; /* NULL: there is none */
-	const struct plan_result *plan; /* NULL: there is none, .. */
+	struct shared_body *const *plan; /* memory of a plan, by part; NULL: there is none, .. */
 	const struct plan_memory *remembered; /* .. but this memory (NULL: nothing) */
 	bool memory; /* with the workloads and demand of the view */
 };

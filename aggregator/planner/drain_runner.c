@@ -185,6 +185,7 @@ static void step(void *state, struct place *place, const struct plan_input *in,
 		 struct plan_result *out)
 {
 	struct drain_runner *r = state;
+	struct buf memory = BUF_INIT, begun = BUF_INIT;
 	struct drain_placeholder *slack = read_placeholders(&out->slack, place);
 	struct drain_input input = {
 		.place = place,
@@ -196,8 +197,8 @@ static void step(void *state, struct place *place, const struct plan_input *in,
 		.slack_result = &out->slack,
 		.out_of_time = is_out_of_time,
 		.context = r,
+		.begun = in->recorded ? &begun : NULL,
 	};
-	struct buf memory = BUF_INIT;
 	int64_t start_ns = clock_mono_ns();
 
 	if (!r->follows)
@@ -223,6 +224,8 @@ static void step(void *state, struct place *place, const struct plan_input *in,
 	out->drain->view = view_hold(out->slack.view);
 	drain_state_write(r->state, in->now_ns, &memory);
 	out->memory[PLAN_DRAIN] = shared_body_new(&memory);
+	if (in->recorded)
+		out->begun[PLAN_DRAIN] = shared_body_new(&begun);
 	free(slack);
 }
 

@@ -61,8 +61,10 @@ void plan_result_drop(struct plan_result *r)
 	if (r->drain)
 		r->drain_free(r->drain); /* before the view, of which it has names */
 	slack_result_fini(&r->slack);
-	for (int p = 0; p < PLAN_PARTS; p++)
+	for (int p = 0; p < PLAN_PARTS; p++) {
 		shared_body_drop(r->memory[p]);
+		shared_body_drop(r->begun[p]);
+	}
 	free(r);
 }
 
@@ -220,6 +222,10 @@ int plan_core_step(struct plan_core *c, const struct plan_input *in, struct plan
 	r->use_cap = place_cap_applies(c->place);
 	r->cap = c->drain.places.cap;
 	r->use_shared = place_use_is_shared(c->place);
+	if (in->recorded) {
+		slack_memory_write(c->slack, &memory);
+		r->begun[PLAN_SLACK] = shared_body_new(&memory);
+	}
 	slack_state_set_limit(c->slack, in->out_of_time, in->ctx);
 	rc = slack_step(c->slack, c->place, in->view, in->now_ns, &c->options, &r->slack, error);
 	if (rc) {

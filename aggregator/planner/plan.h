@@ -42,6 +42,8 @@ struct plan_result {
 	void (*drain_free)(struct drain_plan *plan);
 	/* the memory for the next step; held; NULL: none; unchanged: the body of the plan before */
 	struct shared_body *memory[PLAN_PARTS];
+	/* for a record: the memory that this step began with; held; NULL: not asked for */
+	struct shared_body *begun[PLAN_PARTS];
 };
 
 /* With one user. */
@@ -66,6 +68,7 @@ struct plan_input {
 	/* The step must end now; NULL: never. */
 	bool (*out_of_time)(void *ctx);
 	void *ctx;
+	bool recorded; /* the result has begun[] */
 };
 
 /* A part of the memory. */
@@ -88,7 +91,8 @@ struct plan_drain {
 	/*
 	 * One step. The place is as a new one of in->view, without placeholders (out->slack.placed
 	 * has them), and what is changed needs not be undone. Sets out->drain and out->drain_free,
-	 * out->id, and, as a body of its own, out->memory[PLAN_DRAIN].
+	 * out->id, and, as bodies of their own, out->memory[PLAN_DRAIN] and, if in->recorded,
+	 * out->begun[PLAN_DRAIN].
 	 */
 	void (*step)(void *state, struct place *place, const struct plan_input *in,
 		     struct plan_result *out);

@@ -11,8 +11,7 @@
  *	REMOVED		resource, namespace, name of an object, a NUL behind each
  *	SOURCES		JSON: "sources" of a Snapshot; sources without this entry: no API is followed
  *	STATE		JSON: "state" of a Snapshot; in the base also its "workloads" and "demand".
- *			Followed by PLAN it has the planner's memory before that plan, else after the
- *			newest plan
+ *			The planner's memory is the one that the newest plan began with
  *	PLAN		of the newest plan: i64 time, i64 time of the view it was made of (GATHERED), i64 time
  *			until the next one, u64 version
  *	BASE_END	so far it is what the segments before told

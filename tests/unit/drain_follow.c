@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A planner that goes on from the memory of another aggregator: evictions, and decisions in the log. */
+/*
+ * A planner that goes on from the memory of another aggregator, or of a record: evictions, and
+ * decisions in the log.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -117,7 +120,7 @@ static struct plan_core *core_new(const struct drain_setup *setup, struct drain_
 
 static struct plan_result *step(struct plan_core *c, struct view *v, int64_t ns)
 {
-	const struct plan_input in = {.view = v, .now_ns = ns};
+	const struct plan_input in = {.view = v, .now_ns = ns, .recorded = true};
 	struct plan_result *r;
 
 	assert_int_equal(plan_core_step(c, &in, &r, NULL), 0);
@@ -136,12 +139,63 @@ static size_t count_rows(struct drain_log *l)
 	return count;
 }
 
-static void follow(struct plan_core *c, const struct plan_result *of, int64_t now_ns)
+static void remember(struct plan_core *c, const struct shared_body *memory, int64_t now_ns,
+		     bool foreign)
 {
-	const struct shared_body *memory = of->memory[PLAN_DRAIN];
-	const struct plan_text text = {memory->data, memory->len, now_ns, true};
+	const struct plan_text text = {memory->data, memory->len, now_ns, foreign};
 
 	assert_int_equal(plan_core_remember(c, PLAN_DRAIN, &text, NULL), 0);
+}
+
+static void follow(struct plan_core *c, const struct plan_result *of, int64_t now_ns)
+{
+	remember(c, of->memory[PLAN_DRAIN], now_ns, true);
+}
+
+static bool is_same(const struct shared_body *a, const struct shared_body *b)
+{
+	return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
+}
+
+/* A replacement restarts the timer of bravo: a replay finds the eviction without the cluster before. */
+static void a_step_is_repeated_from_what_it_began_with(void **unused)
+{
+#define WEB(name, node, status)                                                                    \
+	"- {apiVersion: v1, kind: Pod, metadata: {namespace: shop, name: " name ", uid: u-" name   \
+	", creationTimestamp: '2026-01-01T12:01:00Z', ownerReferences: [{apiVersion: apps/v1, "    \
+	"kind: ReplicaSet, name: web, uid: uid-web, controller: true}]}, spec: {nodeName: " node   \
+	", containers: [{name: c}]}, status: {phase: Running" status "}}\n"
+	struct view *before = read_scene(
+		WEB("web-8", "alpha", ", conditions: [{type: DisruptionTarget, status: 'True'}]"));
+	struct view *v = read_scene(WEB("web-9", "bravo", ""));
+	int64_t now_ns = drain_scene_now_ns + 2 * MINUTE;
+	struct plan_core *live, *replayed;
+	struct plan_result *first, *r, *again;
+	struct drain_setup setup;
+
+	(void)unused;
+	drain_setup_default(&setup);
+	live = core_new(&setup, NULL);
+	replayed = core_new(&setup, NULL);
+	first = step(live, before, drain_scene_now_ns);
+	r = step(live, v, now_ns);
+	remember(replayed, r->begun[PLAN_DRAIN], now_ns, false);
+	again = step(replayed, v, now_ns);
+	assert_true(is_same(again->memory[PLAN_DRAIN], r->memory[PLAN_DRAIN]));
+	plan_result_drop(again);
+	/* The memory of the step before does not tell of the eviction. */
+	remember(replayed, first->memory[PLAN_DRAIN], now_ns, false);
+	again = step(replayed, v, now_ns);
+	assert_false(is_same(again->memory[PLAN_DRAIN], r->memory[PLAN_DRAIN]));
+	plan_result_drop(again);
+	plan_result_drop(first);
+	plan_result_drop(r);
+	plan_core_free(live);
+	plan_core_free(replayed);
+	drain_setup_fini(&setup);
+	view_drop(before);
+	view_drop(v);
+#undef WEB
 }
 
 /* Both have the rows of the elder; alone, the younger goes on with its own. */
@@ -203,6 +257,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(evictions_are_found_behind_another_memory),
+		cmocka_unit_test(a_step_is_repeated_from_what_it_began_with),
 		cmocka_unit_test(both_logs_have_the_rows_of_the_elder),
 	};
 

@@ -92,6 +92,12 @@ struct drain_input {
 	/* Whether the time for simulation is up; NULL: never. Called before each candidate. */
 	bool (*out_of_time)(void *context);
 	void *context;
+	/*
+	 * Gets the memory that the step begins with (drain_state_write()), together with the evictions
+	 * since the step before: another state that reads it needs no cluster of that step. NULL: not
+	 * wanted.
+	 */
+	struct buf *begun;
 };
 
 /* --- the plan */

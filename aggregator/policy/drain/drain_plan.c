@@ -567,6 +567,8 @@ static void open_run(struct drain_run *r, struct drain_state *s, const struct dr
 	r->cases = mem_zalloc(r->count + 1, sizeof(*r->cases));
 	r->set = mem_zalloc(r->count + 1, sizeof(*r->set));
 	drain_state_see(s, in, &c->rules);
+	if (in->begun)
+		drain_state_write(s, in->now_ns, in->begun);
 	p->evictions = s->eviction_count;
 	read_cases(r);
 	read_groups(r);
