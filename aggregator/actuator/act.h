@@ -211,6 +211,12 @@ struct act_wave {
 	struct error reason; /* of the first rollback, or "" */
 };
 
+/* A node of an offer that is not claimed. */
+struct act_left {
+	char *node; /* owned */
+	struct error why;
+};
+
 struct act_state {
 	struct act_drain *drains; /* owned */
 	size_t drain_count;
@@ -220,7 +226,8 @@ struct act_state {
 	int64_t paused_ns; /* since; 0: not paused */
 	int64_t blind_ns; /* since real use of a destination is unknown; 0: it is known */
 	struct error stop; /* why the wave stops, or "" */
-	struct buf told; /* the last refusals of claims */
+	struct act_left *left; /* owned; of the last offer, in its order */
+	size_t left_count;
 	struct act_rate rate; /* of an hour */
 	struct act_wave wave;
 	bool wave_ended; /* by this step; its report is due */
@@ -241,8 +248,11 @@ bool act_is_ours(const struct act_node *n);
 bool act_wants_proof(const struct act_state *s);
 /* Whether an offer could be used. */
 bool act_wants_offer(const struct act_state *s);
-/* Why the node of the last offer was not claimed, which the caller frees; NULL: it was, or not offered. */
-char *act_why_left(const struct act_state *s, const char *node);
+/*
+ * Why the node of the last offer was not claimed, until the next step; NULL: it was, or not
+ * offered.
+ */
+const char *act_why_left(const struct act_state *s, const char *node);
 /* A node that a proof is for. */
 bool act_is_unproven(const struct act_state *s, const char *node);
 

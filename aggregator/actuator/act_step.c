@@ -54,6 +54,13 @@ static void forget_wave(struct act_wave *w)
 	*w = (struct act_wave){.begin_ns = 0};
 }
 
+static void forget_left(struct act_state *s)
+{
+	while (s->left_count)
+		free(s->left[--s->left_count].node);
+	free(s->left);
+}
+
 void act_state_fini(struct act_state *s)
 {
 	while (s->drain_count)
@@ -62,7 +69,7 @@ void act_state_fini(struct act_state *s)
 		free(s->hot[i].node);
 	free(s->drains);
 	free(s->hot);
-	buf_fini(&s->told);
+	forget_left(s);
 	forget_wave(&s->wave);
 	memset(s, 0, sizeof(*s));
 }
@@ -457,7 +464,9 @@ static void claim(const struct act_options *o, const struct act_input *in, const
 static void claim_wave(struct act_state *s, const struct act_options *o, const struct act_input *in,
 		       struct act_output *out)
 {
-	struct buf told = BUF_INIT;
+	struct act_left *left = NULL;
+	size_t count = 0;
+	bool news = false;
 
 	for (size_t at = 0; at < in->plan->offer->node_count; at++)
 		for (size_t i = 0; i < in->cluster->node_count; i++) {
@@ -468,29 +477,29 @@ static void claim_wave(struct act_state *s, const struct act_options *o, const s
 			    !(o->drain || n->wants_drain))
 				continue;
 			judge_claim(o, in, n, at, &why);
-			if (*why.text)
-				buf_printf(&told, "node %s is left alone: %s\n", n->name, why.text);
-			else
+			if (!*why.text) {
 				claim(o, in, n, out);
+				continue;
+			}
+			news |= count >= s->left_count ||
+				strcmp(s->left[count].node, n->name) != 0 ||
+				strcmp(s->left[count].why.text, why.text) != 0;
+			ARRAY_ADD(left, count) = (struct act_left){mem_strdup(n->name), why};
 		}
-	if (told.len && (!s->told.data || strcmp(told.data, s->told.data) != 0))
-		buf_add_str(&out->narration, told.data);
-	buf_fini(&s->told);
-	s->told = told;
+	for (size_t i = 0; i < count && (news || count != s->left_count); i++)
+		buf_printf(&out->narration, "node %s is left alone: %s\n", left[i].node,
+			   left[i].why.text);
+	forget_left(s);
+	s->left = left;
+	s->left_count = count;
 }
 
-char *act_why_left(const struct act_state *s, const char *node)
+const char *act_why_left(const struct act_state *s, const char *node)
 {
-	char *begin = mem_printf("node %s is left alone: ", node);
-	const char *line = s->told.data ? strstr(s->told.data, begin) : NULL;
-	char *why = NULL;
+	const struct act_left *left =
+		array_find_text(s->left, s->left_count, sizeof(*s->left), node);
 
-	if (line) {
-		line += strlen(begin);
-		why = mem_strndup(line, strcspn(line, "\n"));
-	}
-	free(begin);
-	return why;
+	return left ? left->why.text : NULL;
 }
 
 /* --- the step --------------------------------------------------------------------------------- */

@@ -118,7 +118,7 @@ static void take(struct mailbox *m, struct edge *e, const cJSON *json, int64_t n
 static const char *judge_drain(const struct request *r, struct edge *e, const struct act_state *s,
 			       const struct act_node *n, int64_t now_ns)
 {
-	char *left;
+	const char *left;
 
 	/* Not a former drain of a node that takes pods again. */
 	if (n->mark.phase == MARK_DRAINED && (n->cordoned || n->mark.since_ns >= r->since_wall_ns))
@@ -133,7 +133,7 @@ static const char *judge_drain(const struct request *r, struct edge *e, const st
 	if (n->foreign || !e->plan_doc || now_ns - r->since_ns <= WAIT_NS)
 		return n->foreign;
 	left = act_why_left(s, n->name);
-	return left ? edge_keep(e, left) : edge_why_not(e, n->name);
+	return left ? left : edge_why_not(e, n->name);
 }
 
 static const char *judge(const struct request *r, struct edge *e, const struct act_state *s,
