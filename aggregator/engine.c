@@ -621,8 +621,8 @@ static struct engine *new_engine(const struct engine_config *config)
 	e->reservations = reservations_new();
 	e->plans = plan_slot_new();
 	if (config->peer)
-		e->plan_peer = plan_peer_new(e->plans, &e->counters.exchange, clock_wall_ns(),
-					     clock_mono_ns());
+		e->plan_peer = plan_peer_new(e->plans, &e->counters.exchange,
+					     plan_slot_run(e->plans), clock_mono_ns());
 	e->decisions = drain_log_new();
 	e->planner = make_planner(e);
 	e->api_context = (struct api_context){

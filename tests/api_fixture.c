@@ -263,7 +263,7 @@ void api_fixture_extender(struct extender_options *o)
 void api_fixture_tell_plan(struct api_fixture *f, uint64_t id, int64_t now_ns)
 {
 	struct plan_slot *plans = plan_slot_new();
-	struct plan_peer *other = plan_peer_new(plans, NULL, 1, now_ns);
+	struct plan_peer *other = plan_peer_new(plans, NULL, 2, now_ns);
 	struct plan_result *r = plan_result_new();
 	struct plan_telling telling = {.version = 0};
 	struct plan_hearing hearing = {.size = 0};
@@ -271,7 +271,7 @@ void api_fixture_tell_plan(struct api_fixture *f, uint64_t id, int64_t now_ns)
 
 	r->id = id;
 	plan_slot_publish(plans, r);
-	plan_peer_tell(other, &telling, &body);
+	plan_peer_tell(other, &telling, &body, now_ns);
 	assert_int_equal(plan_peer_hear(f->ctx.plan_peer, &hearing, &body, now_ns, NULL), 0);
 	buf_fini(&body);
 	plan_peer_free(other);

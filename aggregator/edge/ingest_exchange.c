@@ -318,7 +318,7 @@ static int tell_due(struct exchange *x, struct error *why)
 	}
 	free(uids);
 	if (!rc) {
-		x->more = plan_peer_tell(x->plans, &x->telling, &x->body);
+		x->more = plan_peer_tell(x->plans, &x->telling, &x->body, clock_mono_ns());
 		rc = flush(x, why);
 	}
 	if (rc)

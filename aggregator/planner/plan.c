@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@
  */
 
 struct plan_slot {
+	uint64_t run; /* fixed after start */
 	pthread_mutex_t lock;
 	/* under lock */
 	struct plan_result *newest; /* held; NULL: none yet */
@@ -73,7 +75,14 @@ struct plan_slot *plan_slot_new(void)
 	struct plan_slot *s = mem_zalloc(1, sizeof(*s));
 
 	pthread_mutex_init(&s->lock, NULL);
+	randombytes_buf(&s->run, sizeof(s->run));
+	s->run |= 1;
 	return s;
+}
+
+uint64_t plan_slot_run(const struct plan_slot *s)
+{
+	return s->run;
 }
 
 void plan_slot_free(struct plan_slot *s)
@@ -92,6 +101,7 @@ int64_t plan_slot_publish(struct plan_slot *s, struct plan_result *r)
 
 	pthread_mutex_lock(&s->lock);
 	before = s->newest;
+	r->run = s->run;
 	r->version = ++s->version;
 	s->newest = r;
 	now_ns = clock_wall_ns();

@@ -26,6 +26,7 @@ struct drain_plan;
 /* One step's. Nothing of it changes once it is published. */
 struct plan_result {
 	atomic_uint users;
+	uint64_t run; /* of the slot; 0: of none */
 	uint64_t version; /* of the slot: 1 is its first */
 	int64_t time_ns; /* Unix time that it was made for */
 	uint64_t id; /* of the wave: equal nodes and moves have equal ids; never 0 */
@@ -53,6 +54,8 @@ void plan_result_drop(struct plan_result *r);
 
 struct plan_slot;
 struct plan_slot *plan_slot_new(void); /* empty */
+/* Identifies this run of the aggregator: random, never 0. */
+uint64_t plan_slot_run(const struct plan_slot *s);
 void plan_slot_free(struct plan_slot *s); /* NULL is allowed */
 /* Takes r over, and numbers it. Returns the Unix time from which on it is the newest. */
 int64_t plan_slot_publish(struct plan_slot *s, struct plan_result *r);

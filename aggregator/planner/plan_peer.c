@@ -3,8 +3,9 @@
  * The memory goes in pieces, each in a frame of its own between those of reservations. It is not
  * compressed: of 150,000 pods it has up to 8 MB, and zlib would delay reservations by 0.1 s.
  *
- * Starts are compared as Unix times that are fixed for the life of each aggregator, so both know the
- * same elder, whatever their clocks do later. Of equal starts neither leads.
+ * One of both decides which one is the elder: the one with the lower run, by the first ages that it
+ * compares. The other one follows. So delays of frames do not make two elders of aggregators that
+ * started together, and Unix times have no say.
  */
 #include "aggregator/planner/plan_peer.h"
 
@@ -21,11 +22,13 @@ struct plan_peer {
 	/* fixed after start */
 	struct plan_slot *plans; /* borrowed */
 	struct exchange_counters *counters; /* borrowed */
+	uint64_t run;
 	int64_t started_ns;
 	pthread_mutex_t lock;
 
 	/* under lock: what the other one told */
-	int64_t its_started_ns; /* 0: nothing */
+	uint64_t its_run; /* 0: nothing */
+	uint64_t elder_run; /* 0: not decided */
 	uint64_t id;
 	int64_t heard_ns; /* when it told an id; else of the start */
 	int64_t same_ns; /* when ids were equal, or the first one came after a silence */
@@ -40,14 +43,14 @@ const char *plan_accord_name(enum plan_accord a)
 }
 
 struct plan_peer *plan_peer_new(struct plan_slot *plans, struct exchange_counters *counters,
-				int64_t started_ns, int64_t now_ns)
+				uint64_t run, int64_t now_ns)
 {
 	struct plan_peer *p = mem_zalloc(1, sizeof(*p));
 
 	p->plans = plans;
 	p->counters = counters;
-	p->started_ns = started_ns;
-	p->heard_ns = p->same_ns = now_ns;
+	p->run = run;
+	p->started_ns = p->heard_ns = p->same_ns = now_ns;
 	pthread_mutex_init(&p->lock, NULL);
 	return p;
 }
@@ -64,22 +67,24 @@ void plan_peer_free(struct plan_peer *p)
 /* --- bodies ----------------------------------------------------------------------------------- */
 
 struct told {
-	int64_t started_ns;
-	uint64_t id, memory_size, memory_at;
+	int64_t age_ns;
+	uint64_t run, elder_run, id, memory_size, memory_at;
 	struct span memory;
 };
 
 #define ROW(number, of, member, ...)                                                               \
 	[(number)-1] = {.name = #member, .offset = offsetof(struct of, member), __VA_ARGS__}
 
-/* Fields 1 and 2 are those of reservations. */
+/* Fields 1 and 2 are those of reservations; 3 is no longer used. */
 static const struct message_field told_rows[] = {
-	ROW(3, told, started_ns, .kind = MESSAGE_U64, .bounded = true, .most = INT64_MAX),
 	ROW(4, told, id, .kind = MESSAGE_U64),
 	ROW(5, told, memory_size, .kind = MESSAGE_U64, .bounded = true,
 	    .most = PLAN_PEER_MEMORY_MAX),
 	ROW(6, told, memory_at, .kind = MESSAGE_U64, .bounded = true, .most = PLAN_PEER_MEMORY_MAX),
 	ROW(7, told, memory, .kind = MESSAGE_SPAN),
+	ROW(8, told, run, .kind = MESSAGE_U64),
+	ROW(9, told, age_ns, .kind = MESSAGE_U64, .bounded = true, .most = INT64_MAX),
+	ROW(10, told, elder_run, .kind = MESSAGE_U64),
 };
 static const struct message told_message = MESSAGE(told_rows);
 
@@ -104,22 +109,25 @@ static void write_memory(const struct plan_result *r, struct buf *out)
 	message_encode(&part_message, &parts, out);
 }
 
-static bool is_elder(struct plan_peer *p)
+static uint64_t elder_of(struct plan_peer *p)
 {
-	bool elder;
+	uint64_t run;
 
 	pthread_mutex_lock(&p->lock);
-	elder = p->its_started_ns && p->started_ns < p->its_started_ns;
+	run = p->elder_run;
 	pthread_mutex_unlock(&p->lock);
-	return elder;
+	return run;
 }
 
-bool plan_peer_tell(struct plan_peer *p, struct plan_telling *t, struct buf *body)
+bool plan_peer_tell(struct plan_peer *p, struct plan_telling *t, struct buf *body, int64_t now_ns)
 {
 	struct plan_result *r = plan_slot_take(p->plans);
-	struct told told = {.started_ns = p->started_ns, .id = r ? r->id : 0};
+	struct told told = {.run = p->run,
+			    .age_ns = now_ns - p->started_ns,
+			    .elder_run = elder_of(p),
+			    .id = r ? r->id : 0};
 
-	if (r && r->version != t->version && !t->memory.len && is_elder(p)) {
+	if (r && r->version != t->version && !t->memory.len && told.elder_run == p->run) {
 		write_memory(r, &t->memory);
 		t->version = r->version;
 		t->at = 0;
@@ -169,19 +177,29 @@ static int take_piece(struct plan_hearing *h, const struct told *t, bool *comple
 	return 0;
 }
 
+/* Under the lock. */
+static void choose_elder(struct plan_peer *p, const struct told *t, int64_t now_ns)
+{
+	if (t->run < p->run)
+		p->elder_run = t->elder_run;
+	else if (t->run != p->its_run)
+		p->elder_run = t->age_ns > now_ns - p->started_ns ? t->run : p->run;
+	p->its_run = t->run;
+}
+
 static void note(struct plan_peer *p, const struct told *t, struct buf *memory, int64_t now_ns)
 {
 	struct plan_result *r = plan_slot_take(p->plans);
 
 	pthread_mutex_lock(&p->lock);
-	p->its_started_ns = t->started_ns;
+	choose_elder(p, t, now_ns);
 	if (t->id) {
 		if ((r && r->id == t->id) || now_ns - p->heard_ns > PLAN_PEER_SILENT_NS)
 			p->same_ns = now_ns;
 		p->heard_ns = now_ns;
 		p->id = t->id;
 	}
-	if (memory && t->started_ns < p->started_ns) {
+	if (memory && p->elder_run == t->run) {
 		buf_fini(&p->memory);
 		p->memory = *memory;
 		*memory = (struct buf)BUF_INIT;
@@ -193,7 +211,7 @@ static void note(struct plan_peer *p, const struct told *t, struct buf *memory, 
 int plan_peer_hear(struct plan_peer *p, struct plan_hearing *h, const struct buf *body,
 		   int64_t now_ns, struct error *error)
 {
-	struct told t = {.started_ns = 0};
+	struct told t = {.run = 0};
 	bool complete = false;
 	int rc = message_decode(&told_message,
 				(struct span){(const uint8_t *)body->data, body->len}, &t, error);
@@ -204,7 +222,7 @@ int plan_peer_hear(struct plan_peer *p, struct plan_hearing *h, const struct buf
 		counter_add(&p->counters->refused, 1);
 		return -EBADMSG;
 	}
-	if (t.started_ns)
+	if (t.run)
 		note(p, &t, complete ? &h->memory : NULL, now_ns);
 	return 0;
 }
@@ -256,7 +274,7 @@ struct plan_peer_state plan_peer_look(struct plan_peer *p, const struct plan_res
 {
 	struct plan_result *newest = plan ? NULL : plan_slot_take(p->plans);
 	const struct plan_result *r = plan ? plan : newest;
-	struct plan_peer_state s = {.elder = is_elder(p)};
+	struct plan_peer_state s = {.elder = elder_of(p) == p->run};
 
 	pthread_mutex_lock(&p->lock);
 	s.id = p->id;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The plans of two aggregators (--peer). Each tells the other the id of its newest plan. The elder,
- * which started first, also tells its memory between steps, and the other one plans from that: so
- * timers and placeholders outlive either of both.
+ * which has been running for longer, also tells its memory between steps, and the other one plans from
+ * that: so timers and placeholders outlive either of both.
  *
  * Any thread; one mutex, held for copies. Times are monotonic where nothing else is said.
  */
@@ -24,9 +24,9 @@ enum {
 	PLAN_PEER_PIECE = 32 * 1024, /* bytes of it in a frame: reservations wait for one piece */
 };
 
-/* started_ns: Unix time of the start of this aggregator. The slot and the counters are borrowed. */
+/* At the start of this aggregator, whose run is `run`. The slot and the counters are borrowed. */
 struct plan_peer *plan_peer_new(struct plan_slot *plans, struct exchange_counters *counters,
-				int64_t started_ns, int64_t now_ns);
+				uint64_t run, int64_t now_ns);
 void plan_peer_free(struct plan_peer *p); /* NULL is allowed */
 
 /* --- bodies of the exchange: fields of Exchange in shared/body.proto */
@@ -39,7 +39,7 @@ struct plan_telling {
 };
 
 /* Appends the fields to a body. True: a further piece of the memory is due. */
-bool plan_peer_tell(struct plan_peer *p, struct plan_telling *t, struct buf *body);
+bool plan_peer_tell(struct plan_peer *p, struct plan_telling *t, struct buf *body, int64_t now_ns);
 
 /* The part of a memory that one connection has told so far; zeroes: nothing. */
 struct plan_hearing {

@@ -18,7 +18,7 @@
 
 #define S 1000000000LL
 
-enum { SESSION = 77, STARTED = 1000 };
+enum { SESSION = 77, HIGH = 9, LOW = 4, LOWER = 2 }; /* runs; the lower one of a pair decides */
 
 /* --- two aggregators -------------------------------------------------------------------------- */
 
@@ -29,16 +29,17 @@ struct side {
 	struct plan_telling telling;
 	struct plan_hearing hearing; /* of what the other one tells */
 	struct buf body;
+	int64_t ahead_ns; /* of its clock, as the machine started earlier */
 };
 
 struct pair {
 	struct side elder, younger;
 };
 
-static void open_side(struct side *s, int64_t started_ns)
+static void open_side(struct side *s, uint64_t run, int64_t now_ns)
 {
-	*s = (struct side){.plans = plan_slot_new()};
-	s->peer = plan_peer_new(s->plans, &s->counters, started_ns, 0);
+	s->plans = plan_slot_new();
+	s->peer = plan_peer_new(s->plans, &s->counters, run, now_ns + s->ahead_ns);
 }
 
 static void close_side(struct side *s)
@@ -48,14 +49,15 @@ static void close_side(struct side *s)
 	buf_fini(&s->telling.memory);
 	buf_fini(&s->hearing.memory);
 	buf_fini(&s->body);
+	*s = (struct side){.ahead_ns = s->ahead_ns};
 }
 
 static int setup(void **state)
 {
 	static struct pair p;
 
-	open_side(&p.elder, STARTED);
-	open_side(&p.younger, STARTED + 1);
+	open_side(&p.elder, HIGH, -S);
+	open_side(&p.younger, LOW, 0);
 	*state = &p;
 	return 0;
 }
@@ -89,8 +91,8 @@ static void plan(struct side *s, uint64_t id, const char *slack, const char *dra
 	plan_slot_publish(s->plans, r);
 }
 
-/* All frames that are due; returns their number. */
-static int tell(struct side *from, struct side *to, int64_t now_ns)
+/* All frames that are due, each of which takes so long; returns their number. */
+static int tell_late(struct side *from, struct side *to, int64_t now_ns, int64_t delay_ns)
 {
 	struct error why = {""};
 	int frames = 0;
@@ -98,20 +100,34 @@ static int tell(struct side *from, struct side *to, int64_t now_ns)
 
 	do {
 		reservations_message_begin(&from->body, SESSION);
-		more = plan_peer_tell(from->peer, &from->telling, &from->body);
+		more = plan_peer_tell(from->peer, &from->telling, &from->body,
+				      now_ns + from->ahead_ns);
 		assert_true(from->body.len < PLAN_PEER_PIECE + 100);
-		if (plan_peer_hear(to->peer, &to->hearing, &from->body, now_ns, &why))
+		if (plan_peer_hear(to->peer, &to->hearing, &from->body,
+				   now_ns + delay_ns + to->ahead_ns, &why))
 			fail_msg("%s", why.text);
 		frames++;
 	} while (more);
 	return frames;
 }
 
+static int tell(struct side *from, struct side *to, int64_t now_ns)
+{
+	return tell_late(from, to, now_ns, 0);
+}
+
 /* Both know each other. */
 static void meet(struct pair *p, int64_t now_ns)
 {
-	tell(&p->younger, &p->elder, now_ns);
-	tell(&p->elder, &p->younger, now_ns);
+	for (int i = 0; i < 2; i++) {
+		tell(&p->younger, &p->elder, now_ns);
+		tell(&p->elder, &p->younger, now_ns);
+	}
+}
+
+static bool is_elder(struct side *s)
+{
+	return plan_peer_look(s->peer, NULL, S).elder;
 }
 
 /* --- a core that tells what it was given ------------------------------------------------------ */
@@ -178,8 +194,8 @@ static void the_younger_goes_on_from_the_memory_of_the_elder(void **state)
 	plan(&p->elder, 5, "{\"classes\":[]}", "one");
 	plan(&p->younger, 6, "{\"classes\":[]}", "own");
 	meet(p, S);
-	assert_true(plan_peer_look(p->elder.peer, NULL, S).elder);
-	assert_false(plan_peer_look(p->younger.peer, NULL, S).elder);
+	assert_true(is_elder(&p->elder));
+	assert_false(is_elder(&p->younger));
 	assert_int_equal(lead(&p->younger, c, 7, ""), 0);
 	assert_string_equal(f.text, "one at 7");
 	/* Once; and the younger leads nobody. */
@@ -203,19 +219,83 @@ static void the_younger_goes_on_from_the_memory_of_the_elder(void **state)
 	free(f.text);
 }
 
-static void of_equal_starts_neither_leads(void **state)
+/* Whichever of both decides, and wherever their clocks are. */
+static void the_one_that_runs_for_longer_is_the_elder(void **state)
 {
+	static const struct {
+		uint64_t elder, younger;
+		int64_t elder_ahead_ns, younger_ahead_ns;
+	} cases[] = {
+		{HIGH, LOW, 0, 0},
+		{LOW, HIGH, 0, 0},
+		{HIGH, LOW, 5 * S, 86400 * S},
+		{LOW, HIGH, 5 * S, 86400 * S},
+		{HIGH, LOW, 86400 * S, 5 * S},
+		{LOW, HIGH, 86400 * S, 5 * S},
+	};
 	struct pair *p = *state;
 
-	close_side(&p->younger);
-	open_side(&p->younger, STARTED);
-	plan(&p->elder, 5, NULL, "one");
-	plan(&p->younger, 5, NULL, "own");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		close_side(&p->elder);
+		close_side(&p->younger);
+		p->elder.ahead_ns = cases[i].elder_ahead_ns;
+		p->younger.ahead_ns = cases[i].younger_ahead_ns;
+		open_side(&p->elder, cases[i].elder, -S);
+		open_side(&p->younger, cases[i].younger, 0);
+		assert_false(is_elder(&p->elder));
+		meet(p, S);
+		assert_true(is_elder(&p->elder));
+		assert_false(is_elder(&p->younger));
+	}
+	p->elder.ahead_ns = p->younger.ahead_ns = 0;
+}
+
+/* They start within a frame's time: one is the elder, and stays that. */
+static void delays_make_no_second_elder(void **state)
+{
+	static const int64_t delays_ns[] = {S / 2, 0, S / 4, 1, S};
+	struct pair *p = *state;
+
+	for (int first = 0; first < 2; first++) {
+		struct side *sides[] = {&p->elder, &p->younger};
+		bool elder;
+
+		close_side(&p->elder);
+		close_side(&p->younger);
+		open_side(&p->elder, HIGH, 0);
+		open_side(&p->younger, LOW, 1000);
+		tell_late(sides[first], sides[!first], S, S / 2);
+		tell_late(sides[!first], sides[first], S, S / 2);
+		tell_late(sides[first], sides[!first], 2 * S, S / 2);
+		elder = is_elder(&p->elder);
+		for (int i = 0; i < 5; i++) {
+			assert_int_equal(is_elder(&p->elder), elder);
+			assert_int_equal(is_elder(&p->younger), !elder);
+			tell_late(sides[0], sides[1], 3 * S + i * S, delays_ns[i]);
+			tell_late(sides[1], sides[0], 3 * S + i * S, delays_ns[4 - i]);
+		}
+	}
+}
+
+static void a_new_run_is_the_younger(void **state)
+{
+	static const uint64_t runs[] = {LOWER, HIGH};
+	struct pair *p = *state;
+
 	meet(p, S);
-	assert_false(plan_peer_look(p->elder.peer, NULL, S).elder);
-	assert_false(plan_peer_look(p->younger.peer, NULL, S).elder);
-	assert_int_equal(p->elder.telling.version, 0);
-	assert_int_equal(p->younger.telling.version, 0);
+	for (int i = 0; i < 2; i++) {
+		close_side(&p->elder);
+		open_side(&p->elder, runs[i], 2 * S);
+		plan(&p->elder, 5, NULL, "new");
+		/* Nobody leads until it is decided again. */
+		tell(&p->elder, &p->younger, 3 * S);
+		assert_false(is_elder(&p->elder));
+		assert_int_equal(p->elder.telling.version, 0);
+		meet(p, 3 * S);
+		assert_false(is_elder(&p->elder));
+		assert_true(is_elder(&p->younger));
+		assert_int_equal(p->elder.telling.version, 0);
+	}
 }
 
 static void a_large_memory_goes_in_pieces(void **state)
@@ -236,7 +316,7 @@ static void a_large_memory_goes_in_pieces(void **state)
 	/* A plan in the midst of it waits for its end. */
 	plan(&p->elder, 5, NULL, text);
 	reservations_message_begin(&p->elder.body, SESSION);
-	assert_true(plan_peer_tell(p->elder.peer, &p->elder.telling, &p->elder.body));
+	assert_true(plan_peer_tell(p->elder.peer, &p->elder.telling, &p->elder.body, S));
 	assert_int_equal(plan_peer_hear(p->younger.peer, &p->younger.hearing, &p->elder.body, S,
 					&(struct error){""}),
 			 0);
@@ -327,7 +407,8 @@ static void the_format_is_that_of_the_library(void **state)
 				       (const uint8_t *)p->elder.body.data);
 	assert_non_null(x);
 	assert_int_equal(x->session, SESSION);
-	assert_int_equal(x->started_ns, STARTED);
+	assert_true(x->run == HIGH && x->elder_run == HIGH);
+	assert_int_equal(x->age_ns, 2 * S);
 	assert_true(x->plan_id == 1ULL << 63);
 	assert_int_equal(x->memory_size, x->memory.len);
 	assert_int_equal(x->memory_at, 0);
@@ -357,20 +438,19 @@ static void bad_fields_change_nothing(void **state)
 	{                                                                                          \
 		(text), sizeof(text) - 1                                                           \
 	}
-#define STARTED_1 "\x18\x01"
+#define RUN_1 "\x40\x01"
 	static const struct {
 		const char *bytes;
 		size_t len;
 	} bodies[] = {
-		BODY("\xff"),
-		BODY("\x20"), /* cut off */
-		BODY("\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x20\x09"), /* before 1970 */
-		BODY(STARTED_1
-		     "\x20\x09\x28\x05\x30\x02\x3a\x03one"), /* a piece without its begin */
-		BODY(STARTED_1 "\x20\x09\x28\x02\x3a\x03one"), /* more than the whole */
-		BODY(STARTED_1 "\x20\x09\x28\x03"), /* an empty piece */
-		BODY(STARTED_1 "\x20\x09\x28\x81\x80\x80\x40\x3a\x03one"), /* above 128 MiB */
-		BODY(STARTED_1 "\x20\x09\x28\x03\x3a\x03one"), /* no PlanMemory */
+		BODY("\xff"), BODY("\x20"), /* cut off */
+		/* a negative age */
+		BODY(RUN_1 "\x48\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x20\x09"),
+		BODY(RUN_1 "\x20\x09\x28\x05\x30\x02\x3a\x03one"), /* a piece without its begin */
+		BODY(RUN_1 "\x20\x09\x28\x02\x3a\x03one"), /* more than the whole */
+		BODY(RUN_1 "\x20\x09\x28\x03"), /* an empty piece */
+		BODY(RUN_1 "\x20\x09\x28\x81\x80\x80\x40\x3a\x03one"), /* above 128 MiB */
+		BODY(RUN_1 "\x20\x09\x28\x03\x3a\x03one"), /* no PlanMemory */
 	};
 	struct pair *p = *state;
 	struct fake f = {0};
@@ -407,7 +487,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(the_younger_goes_on_from_the_memory_of_the_elder),
-		TEST(of_equal_starts_neither_leads),
+		TEST(the_one_that_runs_for_longer_is_the_elder),
+		TEST(delays_make_no_second_elder),
+		TEST(a_new_run_is_the_younger),
 		TEST(a_large_memory_goes_in_pieces),
 		TEST(a_bad_part_leaves_the_core_as_it_was),
 		TEST(plans_are_compared),
