@@ -305,6 +305,12 @@ void jsonw_key_text(struct jsonw *w, const char *key, const char *text)
 		jsonw_key_string(w, key, text);
 }
 
+void jsonw_key_hex(struct jsonw *w, const char *key, uint64_t value)
+{
+	jsonw_key(w, key);
+	buf_printf(jsonw_json(w), "\"%016llx\"", (unsigned long long)value);
+}
+
 void jsonw_key_uint(struct jsonw *w, const char *key, uint64_t value)
 {
 	jsonw_key(w, key);

@@ -49,6 +49,7 @@ void jsonw_key_string(struct jsonw *w, const char *key, const char *text);
 void jsonw_key_text(struct jsonw *w, const char *key, const char *text);
 void jsonw_key_int(struct jsonw *w, const char *key, int64_t value);
 void jsonw_key_uint(struct jsonw *w, const char *key, uint64_t value);
+void jsonw_key_hex(struct jsonw *w, const char *key, uint64_t value); /* a text of 16 digits */
 void jsonw_key_fixed(struct jsonw *w, const char *key, double value, int decimals);
 void jsonw_key_bool(struct jsonw *w, const char *key, bool value);
 /* true where it holds; nothing else. */

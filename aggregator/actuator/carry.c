@@ -252,27 +252,26 @@ enum act_result edge_carry_out(struct edge *e, const struct act_action *a, const
 {
 	const struct eviction *m = a->pod;
 	struct buf body = BUF_INIT;
+	enum kube_method method = KUBE_DELETE;
 	enum act_result result;
-	long status;
+	char *path;
 	bool warns;
 
 	if (a->kind == ACT_EVICT) {
+		method = KUBE_POST;
+		path = mem_printf("/api/v1/namespaces/%s/pods/%s/eviction", m->namespace, m->name);
 		write_eviction(e, m, &body);
-		status = request(e, KUBE_POST,
-				 mem_printf("/api/v1/namespaces/%s/pods/%s/eviction", m->namespace,
-					    m->name),
-				 &body, answer);
-	} else if (a->kind == ACT_PATCH_NODE) {
-		write_patch(a, e->node_docs[edge_find_node(e, a->node) - e->nodes], &body);
-		status = request(e, KUBE_MERGE, mem_printf("/api/v1/nodes/%s", a->node), &body,
-				 answer);
 	} else {
-		buf_printf(&body, "{\"preconditions\":{\"uid\":\"%s\"}}", a->uid);
-		status = request(e, KUBE_DELETE, mem_printf("/api/v1/nodes/%s", a->node), &body,
-				 answer);
+		path = mem_printf("/api/v1/nodes/%s", a->node);
+		if (a->kind == ACT_PATCH_NODE) {
+			method = KUBE_MERGE;
+			write_patch(a, e->node_docs[edge_find_node(e, a->node) - e->nodes], &body);
+		} else {
+			buf_printf(&body, "{\"preconditions\":{\"uid\":\"%s\"}}", a->uid);
+		}
 	}
+	result = edge_result(request(e, method, path, &body, answer), *answer);
 	buf_fini(&body);
-	result = edge_result(status, *answer);
 	warns = a->mark.phase == MARK_ROLLED_BACK;
 	if (result == ACT_DONE && a->kind != ACT_EVICT)
 		edge_tell(e, &(struct object_event){

@@ -52,7 +52,8 @@ struct edge {
 	int64_t listed_ns; /* monotonic: when they were listed; 0: never */
 	struct edge_owner *owners; /* owned */
 	size_t owner_count;
-	int64_t taint_seen_ns; /* aggregator's clock: a snapshot had the taints; 0: none */
+	double taint_seen_s; /* aggregator's clock: a snapshot had the taints; 0: none */
+	char taint_run[32]; /* of that aggregator (plan_ask.h) */
 	int64_t offered_ns; /* monotonic: when a plan was read for an offer */
 	cJSON *promise; /* owned: {"cap","destinations"} of the proof; NULL: none */
 	char eviction_api[32];

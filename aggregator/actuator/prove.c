@@ -7,7 +7,8 @@
  *   - the checker (aggregator/verify) agrees with, on a snapshot taken after it
  *   - moves pods to nodes that were measured in the last 10 s, where the plan has a cap of real use
  *
- * Times are those of the aggregator's clock.
+ * Times are those of the aggregator's clock. Of two aggregators with one address, either may answer:
+ * plan and snapshots count together only if they have the same aggregatorRun.
  */
 #include <math.h>
 #include <stdio.h>
@@ -24,6 +25,8 @@
 #define PLAN_MS	       20000L
 #define SNAPSHOT_MS    120000L
 #define USE_MS	       5000L
+
+enum { READS_MAX = 4 }; /* of a document, until it is of the run that is wanted */
 
 static const double USE_AGE_S = 10, PEER_GONE_S = 30;
 
@@ -55,6 +58,23 @@ static bool is_agreed(const cJSON *doc, struct error *why)
 	return !*why->text;
 }
 
+static const char *run_of(const cJSON *doc)
+{
+	return document_text_or(doc, "aggregatorRun", "");
+}
+
+/* run: of an aggregator, if possible; NULL: of any. */
+static cJSON *read_of_run(struct edge *e, const char *path, long timeout_ms, const char *run)
+{
+	cJSON *doc = edge_get(e, path, timeout_ms, &e->refusal);
+
+	for (int i = 1; i < READS_MAX && doc && run && strcmp(run_of(doc), run) != 0; i++) {
+		edge_drop(e);
+		doc = edge_get(e, path, timeout_ms, &e->refusal);
+	}
+	return doc;
+}
+
 const char *edge_why_not(struct edge *e, const char *node)
 {
 	const cJSON *item = document_find(e->plan_doc, "items", "name", node);
@@ -72,21 +92,17 @@ const char *edge_why_not(struct edge *e, const char *node)
 
 /* --- the proof -------------------------------------------------------------------------------- */
 
-static const cJSON *snapshot_node(const cJSON *snapshot, const char *name)
-{
-	const cJSON *o = document_first(snapshot, "list.items");
-
-	while (o && !(document_is(o, "kind", "Node") && document_is(o, "metadata.name", name)))
-		o = o->next;
-	return o;
-}
-
 static bool has_taints(const cJSON *snapshot, const struct verify_plan *p)
 {
-	for (size_t i = 0; i < p->node_count; i++)
-		if (!document_find(snapshot_node(snapshot, p->nodes[i].name), "spec.taints", "key",
-				   MARK_TAINT))
+	for (size_t i = 0; i < p->node_count; i++) {
+		const cJSON *o = document_first(snapshot, "list.items");
+
+		while (o && !(document_is(o, "kind", "Node") &&
+			      document_is(o, "metadata.name", p->nodes[i].name)))
+			o = o->next;
+		if (!document_find(o, "spec.taints", "key", MARK_TAINT))
 			return false;
+	}
 	return true;
 }
 
@@ -136,7 +152,6 @@ static void keep_promise(struct edge *e)
 
 static void prove(struct edge *e, const struct act_state *s, cJSON *plan)
 {
-	int64_t planned_ns = 0;
 	const cJSON *snapshot;
 	cJSON *nodes = cJSON_GetObjectItemCaseSensitive(plan, "nodes"), *next;
 
@@ -152,16 +167,18 @@ static void prove(struct edge *e, const struct act_state *s, cJSON *plan)
 		error_set(&e->refusal, "%s", edge_why_not(e, s->drains[0].node));
 	if (!e->proof.node_count)
 		return;
-	snapshot = edge_get(e, EDGE_GROUP "/snapshots", SNAPSHOT_MS, &e->refusal);
+	snapshot = read_of_run(e, EDGE_GROUP "/snapshots", SNAPSHOT_MS, run_of(e->plan_doc));
 	if (!snapshot)
 		return;
-	timefmt_parse(document_text_or(e->plan_doc, "planned", ""), &planned_ns, NULL);
-	if (!has_taints(snapshot, &e->proof)) {
+	if (strcmp(run_of(snapshot), run_of(e->plan_doc)) != 0) {
+		error_set(&e->refusal, "plan and snapshot are of different aggregators");
+	} else if (!has_taints(snapshot, &e->proof)) {
 		error_set(&e->refusal, "the aggregator has not seen the taints yet");
-	} else if (!e->taint_seen_ns || planned_ns <= e->taint_seen_ns) {
-		if (!e->taint_seen_ns)
-			timefmt_parse(document_text_or(snapshot, "time", ""), &e->taint_seen_ns,
-				      NULL);
+	} else if (!e->taint_seen_s || !(document_time(e->plan_doc, "planned") > e->taint_seen_s)) {
+		if (!e->taint_seen_s) {
+			e->taint_seen_s = document_time(snapshot, "time");
+			snprintf(e->taint_run, sizeof(e->taint_run), "%s", run_of(snapshot));
+		}
 		error_set(&e->refusal, "no plan is newer than the taints");
 	} else if (use_is_fresh(e, snapshot) && judge(e, snapshot)) {
 		e->plan.proof = &e->proof;
@@ -170,29 +187,19 @@ static void prove(struct edge *e, const struct act_state *s, cJSON *plan)
 	}
 }
 
-void edge_read_plan(struct edge *e, const struct act_state *s, int64_t now_ns)
+static void read_newest(struct edge *e, const struct act_state *s, bool proves)
 {
-	bool proves = act_wants_proof(s),
-	     offers = act_wants_offer(s) &&
-		      (!e->offered_ns || now_ns - e->offered_ns >= OFFER_EVERY_NS);
 	cJSON *plan;
 
-	e->plan.refusal = e->refusal.text;
-	if (act_wants_offer(s)) { /* the promise of the last wave has no use */
-		cJSON_Delete(e->promise);
-		e->promise = NULL;
-	}
-	if (!proves)
-		e->taint_seen_ns = 0;
-	if (!proves && !offers)
-		return;
-	e->offered_ns = now_ns;
-	e->plan_doc = edge_get(e, EDGE_GROUP "/drains", PLAN_MS, &e->refusal);
+	e->plan_doc = read_of_run(e, EDGE_GROUP "/drains", PLAN_MS,
+				  e->taint_seen_s ? e->taint_run : NULL);
 	if (document_text(e->plan_doc, "stale"))
 		error_set(&e->refusal, "the plan is stale: %s",
 			  document_text(e->plan_doc, "stale"));
 	if (!e->plan_doc || *e->refusal.text)
 		return;
+	if (strcmp(run_of(e->plan_doc), e->taint_run) != 0)
+		e->taint_seen_s = 0; /* by another clock */
 	snprintf(e->eviction_api, sizeof(e->eviction_api), "%s",
 		 document_text_or(e->plan_doc, "wave.evictions", "policy/v1"));
 	plan = document_drain_plan(e->plan_doc);
@@ -204,6 +211,25 @@ void edge_read_plan(struct edge *e, const struct act_state *s, int64_t now_ns)
 			 document_text_or(e->plan_doc, "id", "unknown"));
 	}
 	cJSON_Delete(plan);
+}
+
+void edge_read_plan(struct edge *e, const struct act_state *s, int64_t now_ns)
+{
+	bool proves = act_wants_proof(s),
+	     offers = act_wants_offer(s) &&
+		      (!e->offered_ns || now_ns - e->offered_ns >= OFFER_EVERY_NS);
+
+	e->plan.refusal = e->refusal.text;
+	if (act_wants_offer(s)) { /* the promise of the last wave has no use */
+		cJSON_Delete(e->promise);
+		e->promise = NULL;
+	}
+	if (!proves)
+		e->taint_seen_s = 0;
+	if (!proves && !offers)
+		return;
+	e->offered_ns = now_ns;
+	read_newest(e, s, proves);
 }
 
 /* --- real use --------------------------------------------------------------------------------- */

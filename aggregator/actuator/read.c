@@ -90,12 +90,6 @@ static bool stays(const cJSON *pod)
 	       document_is(document_controller(pod), "kind", "DaemonSet");
 }
 
-static bool is_ready(const cJSON *pod)
-{
-	return !document_at(pod, "metadata.deletionTimestamp") &&
-	       document_has_condition(pod, "Ready");
-}
-
 /* Other labels may differ from pod to pod: topology, index, role. */
 static void add_owner(struct edge *e, const cJSON *pod, const char *uid)
 {
@@ -161,11 +155,15 @@ static int read_owners(struct edge *e, size_t first, struct error *error)
 			READ_MS, error);
 	if (!list)
 		return -EIO;
-	for (const cJSON *pod = document_first(list, "items"); pod; pod = pod->next)
-		for (size_t i = first; is_ready(pod) && i < e->owner_count; i++)
+	for (const cJSON *pod = document_first(list, "items"); pod; pod = pod->next) {
+		if (document_at(pod, "metadata.deletionTimestamp") ||
+		    !document_has_condition(pod, "Ready"))
+			continue;
+		for (size_t i = first; i < e->owner_count; i++)
 			e->ready[i].ready +=
 				are_listed_together(&e->owners[i], of) &&
 				document_is(document_controller(pod), "uid", e->owners[i].uid);
+	}
 	edge_drop(e);
 	return 0;
 }
@@ -178,19 +176,10 @@ static void forget_marked(struct edge *e)
 		free(e->marked[--e->marked_count]);
 }
 
-static void see_marked(struct edge *e, const cJSON *node)
-{
-	struct act_node is;
-
-	read_node(e, node, &is);
-	if (!act_is_ours(&is))
-		return;
-	ARRAY_ADD(e->marked, e->marked_count) = mem_strdup(is.name);
-}
-
 static int list_marked(struct edge *e, int64_t now_ns, struct error *error)
 {
 	const char *path = "/api/v1/nodes?limit=500", *next;
+	struct act_node node;
 	int rc = 0;
 
 	forget_marked(e);
@@ -198,8 +187,11 @@ static int list_marked(struct edge *e, int64_t now_ns, struct error *error)
 		const cJSON *list = edge_get(e, path, READ_MS, error);
 
 		rc = list ? 0 : -EIO;
-		for (const cJSON *n = document_first(list, "items"); n; n = n->next)
-			see_marked(e, n);
+		for (const cJSON *n = document_first(list, "items"); n; n = n->next) {
+			read_node(e, n, &node);
+			if (act_is_ours(&node))
+				ARRAY_ADD(e->marked, e->marked_count) = mem_strdup(node.name);
+		}
 		next = document_text(list, "metadata.continue");
 		path = next && *next
 			       ? edge_keep(e,
@@ -312,5 +304,5 @@ void edge_forget(struct edge *e)
 	cJSON_Delete(e->promise);
 	e->promise = NULL;
 	e->listed_ns = 0;
-	e->taint_seen_ns = 0;
+	e->taint_seen_s = 0;
 }

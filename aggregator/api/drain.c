@@ -3,7 +3,7 @@
  * GET /v1/drain[?node=NAME[,NAME..]][&labelSelector=S][&explain=true]: which nodes could go, which go now and where
  * their pods would go then, and why the others stay.
  *
- *   {"apiVersion","kind":"DrainPlan","time"[,"stale":S],"id"[,"peer":{"plan","seconds"[,"id"]}],"planned","viewVersion","variant":"corrected","useCap":"on"[,"cap":{"cpuShare","memoryShare","z","contention"}],"ownerShare"[,"podUse"],"complete":true,
+ *   {"apiVersion","kind":"DrainPlan","time",HEAD,"planned","viewVersion","variant":"corrected","useCap":"on"[,"cap":{"cpuShare","memoryShare","z","contention"}],"ownerShare"[,"podUse"],"complete":true,
  *    "verdicts":{"needed":I,"notExamined":I,"unneeded":I,"drain":I,"inDeletion":I,"kept":I,"drained":I},
  *    "throttled":{"state":false,"nodes":{"used","limit"},"drains":{"used","limit"},"held":I},
  *    "owed":{"ofDeletions","ofEvictions","pending","placeholders","placed","unplaced","waiting"[,"why"]},
@@ -12,10 +12,7 @@
  * The plan is the planner's newest, and "planned" when that was; nothing is done about it here.
  * Nodes come by name: all, or those that are asked for. A name that nobody knows is 404.
  *
- *   stale       why the plan may not be true any more: it is old, or the cluster's objects are
- *   id          of the wave: equal nodes and moves have equal ids
- *   peer        the other aggregator (--peer) and its newest plan. plan: same, that is of the same id; other, for so many seconds; or unknown: it
- *               has told of no plan for so long
+ *   HEAD        the beginning, as in plan_ask.h
  *   podUse      "shared out of their nodes": nobody measured some pods of measured nodes
  *   useCap      on; "off: .." and why: destinations are then chosen by requests alone
  *   cap         of destinations' real use, while it is on: shares of the allocatable, deviations, share of waiting
@@ -57,9 +54,7 @@
  */
 #include "aggregator/api/drain_json.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,7 +62,6 @@
 #include "aggregator/api/plan_ask.h"
 #include "aggregator/api/route.h"
 #include "aggregator/api/view_json.h"
-#include "aggregator/planner/plan_peer.h"
 #include "aggregator/policy/slack/slack.h"
 #include "aggregator/state/windows.h"
 #include "shared/clock.h"
@@ -447,21 +441,6 @@ void drain_json_write_head(struct jsonw *w, const struct drain_plan *p)
 
 /* --- the request */
 
-struct question {
-	bool explain;
-	const char *names; /* borrowed; NULL: all */
-	struct selector *selector; /* owned; NULL: any labels */
-};
-
-static bool read_question(const struct api_request *rq, struct question *q, struct api_response *rs)
-{
-	q->explain = api_query_flag(rq, "explain");
-	q->names = rq->query(rq, "node");
-	if (q->names && !*q->names)
-		return api_fail(rs, FAIL_BAD_REQUEST, "node", "must name a node");
-	return list_selector_read(rq, &q->selector, rs);
-}
-
 /*
  * Which of the plan's nodes are named, by their numbers. False: *rs says which is not there.
  */
@@ -508,46 +487,14 @@ static void write_cap(struct jsonw *w, const struct place_cap *cap)
 	jsonw_object_close(w);
 }
 
-static void write_id(struct jsonw *w, uint64_t id)
-{
-	char text[17];
-
-	snprintf(text, sizeof(text), "%016" PRIx64, id);
-	jsonw_key_string(w, "id", text);
-}
-
-static void write_plan(const struct plan_result *r, struct plan_peer *peer,
-		       const struct question *q, const bool *chosen, int64_t now_ns,
-		       struct api_response *rs)
+static void write_plan(const struct plan_result *r, struct plan_peer *peer, bool explain,
+		       const bool *chosen, int64_t now_ns, struct api_response *rs)
 {
 	const struct drain_plan *p = r->drain;
-	struct plan_peer_state other = {.accord = PLAN_SAME};
-	struct error stale;
 	struct jsonw w;
-	int64_t seconds;
-	uint64_t hash;
 
-	if (peer)
-		other = plan_peer_look(peer, r, clock_mono_ns());
-	seconds = other.for_ns / NS_PER_SEC;
 	list_answer_open(rs, &w, "DrainPlan", now_ns);
-	plan_ask_stale(r, now_ns, &stale);
-	/* A plan never changes; what is said of it may. */
-	hash = hash_bytes((uint64_t)r->time_ns ^ r->version << 48, stale.text, strlen(stale.text));
-	hash = hash_bytes(hash, &other.accord, sizeof(other.accord));
-	hash = hash_bytes(hash, &other.id, sizeof(other.id));
-	hash = hash_bytes(hash, &seconds, sizeof(seconds));
-	rs->etag = hash ? hash : 1;
-	jsonw_key_text(&w, "stale", stale.text);
-	write_id(&w, r->id);
-	if (peer) {
-		jsonw_key_object(&w, "peer");
-		jsonw_key_string(&w, "plan", plan_accord_name(other.accord));
-		jsonw_key_int(&w, "seconds", seconds);
-		if (other.id)
-			write_id(&w, other.id);
-		jsonw_object_close(&w);
-	}
+	rs->etag = plan_ask_write_head(r, peer, now_ns, &w);
 	drain_json_write_head(&w, p);
 	if (p->capped)
 		write_cap(&w, &r->cap);
@@ -557,35 +504,38 @@ static void write_plan(const struct plan_result *r, struct plan_peer *peer,
 		if (!chosen[i])
 			continue;
 		jsonw_object_open(&w);
-		drain_json_write_node(&w, p, &p->nodes[i], q->explain);
+		drain_json_write_node(&w, p, &p->nodes[i], explain);
 		jsonw_object_close(&w);
 	}
 	jsonw_array_close(&w);
-	if (q->explain)
+	if (explain)
 		list_write_lines(&w, "narration", p->narration);
 	list_answer_close(&w);
 }
 
 void api_drain(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
-	struct plan_result *r;
-	struct question q = {0};
+	const char *names = rq->query(rq, "node");
+	struct selector *selector = NULL;
+	struct plan_result *r = NULL;
 
-	if (!read_question(rq, &q, rs))
-		return;
-	r = plan_ask(ctx, rs);
+	if (names && !*names)
+		api_fail(rs, FAIL_BAD_REQUEST, "node", "must name a node");
+	else if (list_selector_read(rq, &selector, rs))
+		r = plan_ask(ctx, rs);
 	if (r) {
 		const struct drain_plan *p = r->drain;
 		bool *chosen = mem_zalloc(p->node_count + 1, sizeof(*chosen));
 
-		memset(chosen, !q.names, p->node_count);
-		if (!q.names || choose_named(p, q.names, chosen, rs)) {
-			if (q.selector)
-				choose_labelled(p, q.selector, chosen);
-			write_plan(r, ctx->plan_peer, &q, chosen, ctx->now_ns(), rs);
+		memset(chosen, !names, p->node_count);
+		if (!names || choose_named(p, names, chosen, rs)) {
+			if (selector)
+				choose_labelled(p, selector, chosen);
+			write_plan(r, ctx->plan_peer, api_query_flag(rq, "explain"), chosen,
+				   ctx->now_ns(), rs);
 		}
 		free(chosen);
 	}
 	plan_result_drop(r);
-	selector_free(q.selector);
+	selector_free(selector);
 }

@@ -11,6 +11,9 @@
 
 #include "aggregator/planner/drain_settings.h"
 #include "aggregator/planner/place_cache.h"
+#include "aggregator/planner/plan_peer.h"
+#include "shared/clock.h"
+#include "shared/hash.h"
 
 #define GRACE_NS 30000000000LL
 
@@ -86,7 +89,8 @@ struct plan_result *plan_ask(const struct api_context *ctx, struct api_response 
 	return r;
 }
 
-void plan_ask_stale(const struct plan_result *r, int64_t now_ns, struct error *error)
+/* Why the plan may be stale; "": it is not. */
+static void find_stale(const struct plan_result *r, int64_t now_ns, struct error *error)
 {
 	static const enum object_kind needed[] = {OBJECT_NODE, OBJECT_POD};
 	const struct cluster *c = r->slack.view->cluster;
@@ -101,4 +105,31 @@ void plan_ask_stale(const struct plan_result *r, int64_t now_ns, struct error *e
 		if (c && c->sources[needed[i]].state == SOURCE_STALE)
 			error_set(error, "the cluster's %s may have changed: %.300s",
 				  object_kind_resource(needed[i]), c->sources[needed[i]].message);
+}
+
+uint64_t plan_ask_write_head(const struct plan_result *r, struct plan_peer *peer, int64_t now_ns,
+			     struct jsonw *w)
+{
+	size_t begin = w->out->len;
+	struct error stale;
+	uint64_t hash;
+
+	find_stale(r, now_ns, &stale);
+	jsonw_key_text(w, "stale", stale.text);
+	if (r->run)
+		jsonw_key_hex(w, "aggregatorRun", r->run);
+	jsonw_key_hex(w, "id", r->id);
+	if (peer) {
+		struct plan_peer_state other = plan_peer_look(peer, r, clock_mono_ns());
+
+		jsonw_key_object(w, "peer");
+		jsonw_key_string(w, "plan", plan_accord_name(other.accord));
+		jsonw_key_int(w, "seconds", other.for_ns / NS_PER_SEC);
+		if (other.id)
+			jsonw_key_hex(w, "id", other.id);
+		jsonw_object_close(w);
+	}
+	hash = hash_bytes((uint64_t)r->time_ns ^ r->version << 48, w->out->data + begin,
+			  w->out->len - begin);
+	return hash ? hash : 1;
 }

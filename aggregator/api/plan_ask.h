@@ -4,8 +4,22 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/planner/plan.h"
+#include "shared/jsonw.h"
 
 /* The caller drops it; NULL: *rs says why (503: nodes and pods unknown, or no plan yet). */
 struct plan_result *plan_ask(const struct api_context *ctx, struct api_response *rs);
-/* Why the plan may be stale: it is old, or the cluster's objects are; "": it is not. */
-void plan_ask_stale(const struct plan_result *r, int64_t now_ns, struct error *error);
+/*
+ * Writes what tells plans apart, and whether one may be acted on:
+ *
+ *   [,"stale":S][,"aggregatorRun":ID],"id":ID[,"peer":{"plan","seconds"[,"id"]}]
+ *
+ *   stale          why the plan may not be true any more: it is old, or the cluster's objects are
+ *   aggregatorRun  of the aggregator that planned: times of equal runs are of one clock
+ *   id             of the wave: equal nodes and moves have equal ids
+ *   peer           the other aggregator (--peer) and its newest plan. plan: same, that is of the
+ *                  same id; other, for so many seconds; or unknown: no plan was told for so long
+ *
+ * Returns a hash of the plan and of all that.
+ */
+uint64_t plan_ask_write_head(const struct plan_result *r, struct plan_peer *peer, int64_t now_ns,
+			     struct jsonw *w);

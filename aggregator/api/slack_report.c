@@ -3,7 +3,7 @@
  * GET /v1/slack: room that is kept for pods to come: how much, of which sizes, where, and what
  * could start now.
  *
- *   {"apiVersion","kind":"SlackList","time","planned":T,"version":I,"viewVersion":I[,"stale":S],"useCap":"on"[,"podUse"],
+ *   {"apiVersion","kind":"SlackList","time",HEAD,"planned":T,"version":I,"viewVersion":I,"useCap":"on"[,"podUse"],
  *    "target":{"nodes":I,"allocatable":A,"requested":A,"extra":A,"from":"rate|arrivals","rate":0.1,"base":"requested|allocatable",
  *              "arrivalSpans":I,"arrivalSpansNeeded":I,"granularity":I,"unit":A},
  *    "total":{"wanted","placed","unplaced","nodesToAdd"},
@@ -12,6 +12,7 @@
  *    "moves":{"Placed":I,..},
  *    "notes":[{"about":S,"text":S},..][,"narration":[S,..]]}
  *
+ *   HEAD   as in plan_ask.h; its id is that of the drain plan of the same step
  *   A      {"cpuMillicores","memoryBytes"}
  *   CLASS  name       "shop/Deployment/web", a workload with annotation evenkeel.io/slack; "cover-1", ..: sizes that hold any pod of those that
  *                     share ("shared"); "unit": what is missing to the target
@@ -236,18 +237,16 @@ static void write_moves(struct jsonw *w, const struct slack_result *s)
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
-static void write_answer(const struct plan_result *r, const struct slack_request *q, int64_t now_ns,
-			 struct api_response *rs)
+static void write_answer(const struct plan_result *r, struct plan_peer *peer,
+			 const struct slack_request *q, int64_t now_ns, struct api_response *rs)
 {
-	struct error stale;
 	struct jsonw w;
 
-	plan_ask_stale(r, now_ns, &stale);
 	list_answer_open(rs, &w, "SlackList", now_ns);
+	plan_ask_write_head(r, peer, now_ns, &w);
 	jsonw_key_time(&w, "planned", r->time_ns);
 	jsonw_key_int(&w, "version", (int64_t)r->version);
 	jsonw_key_int(&w, "viewVersion", (int64_t)r->slack.view->version);
-	jsonw_key_text(&w, "stale", stale.text);
 	jsonw_key_string(&w, "useCap", r->use_cap ? "on" : "off: no usage data");
 	list_write_pod_use(&w, r->use_shared);
 	write_target(&w, r);
@@ -289,7 +288,7 @@ void api_slack(const struct api_context *ctx, const struct api_request *rq, stru
 		rs->content_type = "application/yaml";
 		slack_yaml_write(&r->slack, &yaml, &rs->body);
 	} else {
-		write_answer(r, &q, ctx->now_ns(), rs);
+		write_answer(r, ctx->plan_peer, &q, ctx->now_ns(), rs);
 	}
 	plan_result_drop(r);
 }

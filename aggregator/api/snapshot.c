@@ -133,6 +133,8 @@ static void write_head(struct snapshot_stream *s)
 	jsonw_key_string(w, "apiVersion", "evenkeel.io/v1");
 	jsonw_key_string(w, "kind", "Snapshot");
 	jsonw_key_time_exact(w, "time", s->now_ns);
+	if (s->plan)
+		jsonw_key_hex(w, "aggregatorRun", s->plan->run);
 	if (c) {
 		jsonw_key(w, "sources");
 		snapshot_write_sources(w, c);
@@ -207,22 +209,20 @@ static void write_pod(struct snapshot_stream *s)
 	stats_json_write_pod(stats, &stats->pods[s->inner++], &s->w);
 }
 
-static void write_ledger(struct jsonw *w, const struct view *v, const struct reservations_copy *c)
-{
-	jsonw_key_array(w, "ledger");
-	for (size_t i = 0; i < c->count; i++)
-		if (reservations_counts(c->of[i], v->cluster ? v->cluster->generation : 0))
-			snapshot_write_reservation(w, c->of[i]);
-	jsonw_array_close(w);
-}
-
 void snapshot_write_state(struct jsonw *w, const struct snapshot_state *s)
 {
+	const struct reservations_copy *ledger = s->reservations;
 	const struct owner_table *owners = s->view->owners;
+	const struct cluster *c = s->view->cluster;
 
 	jsonw_object_open(w);
-	if (s->reservations && s->reservations->count)
-		write_ledger(w, s->view, s->reservations);
+	if (ledger && ledger->count) {
+		jsonw_key_array(w, "ledger");
+		for (size_t i = 0; i < ledger->count; i++)
+			if (reservations_counts(ledger->of[i], c ? c->generation : 0))
+				snapshot_write_reservation(w, ledger->of[i]);
+		jsonw_array_close(w);
+	}
 	if (s->memory && owners && owners->workloads && owners->workloads->count) {
 		jsonw_key(w, "workloads");
 		workload_table_write_list(owners->workloads, w);

@@ -16,11 +16,14 @@
 /*
  * A Snapshot, as GET /v1/snapshot streams it:
  *
- *   {"apiVersion":"evenkeel.io/v1","kind":"Snapshot","time":T,
+ *   {"apiVersion":"evenkeel.io/v1","kind":"Snapshot","time":T[,"aggregatorRun":ID],
  *    "sources":[{"kind":K,"apiVersion":S,"state":S,"changed":T[,"message":S][,"skipped":I][,"skippedLast":S][,"unreadable":[{"namespace","name"[,"node"],"reason"}..][,"moreUnreadable":true]]}..],
  *    "list":{"apiVersion":"v1","kind":"List","items":[OBJECT..]},
  *    "usage":{"apiVersion":"evenkeel.io/v2","kind":"Usage","time":T,"nodes":[..],"pods":[..]},
  *    "state":{["ledger":[..]][,"workloads":[..]][,"demand":[..]][,"slack":{..}][,"drain":{..}]}}
+ *
+ * Times of documents with the same aggregatorRun (plan_ask.h) are of one clock; without a plan it is
+ * absent.
  *
  * Objects stand in the order of enum object_kind, then of namespace and name; nodes and pods of
  * usage (stats_json.h) by node and name. "sources" is there where an API is followed and tells how

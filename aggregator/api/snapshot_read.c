@@ -140,7 +140,7 @@ static int look_at(struct document *d, struct snapshot_text *t, const char *key)
 		d->usage = *t;
 	else if (strcmp(key, "data") == 0)
 		d->has_data = true;
-	else if (!d->extra[0])
+	else if (strcmp(key, "aggregatorRun") != 0 && !d->extra[0])
 		snprintf(d->extra, sizeof(d->extra), "%s", key);
 	return snapshot_text_skip(t);
 }

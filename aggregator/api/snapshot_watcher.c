@@ -175,15 +175,6 @@ static int read_extra(struct answer *a, const cJSON *item, struct watcher_use *u
 	return 0;
 }
 
-static struct watcher_use *new_use(struct snapshot *s, const char *node)
-{
-	struct watcher_use *use;
-
-	use = &ARRAY_ADD(s->uses, s->use_count);
-	*use = (struct watcher_use){.node = mem_strdup(node)};
-	return use;
-}
-
 static int read_node(struct answer *a, const cJSON *item)
 {
 	const cJSON *metrics = member(item, "metrics"), *metric;
@@ -194,7 +185,8 @@ static int read_node(struct answer *a, const cJSON *item)
 		return fail(a, "data", "the name of a node must have 1 to 253 bytes");
 	if (metrics && !cJSON_IsArray(metrics) && !cJSON_IsNull(metrics))
 		return fail(a, item->string, "\"metrics\" must be a list");
-	use = new_use(a->snapshot, item->string);
+	use = &ARRAY_ADD(a->snapshot->uses, a->snapshot->use_count);
+	*use = (struct watcher_use){.node = mem_strdup(item->string)};
 	cJSON_ArrayForEach (metric, metrics) {
 		if (read_metric(a, metric, use, index++))
 			return -EINVAL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Of two aggregators the actuator takes a wave that both have planned, or that of one after the other
- * is gone; else it waits and tells why.
+ * Of two aggregators the actuator takes a plan that both have made, or that of one after the other is
+ * gone; else it waits and tells why. Either may answer each request: times of both are not compared.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <curl/curl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,8 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/kube_peer.h"
+
+#define COUNT(of) (sizeof(of) / sizeof((of)[0]))
 
 struct scene {
 	struct kube_peer *peer;
@@ -50,23 +53,53 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* The next plan; `more`: further members of its beginning. */
+static void script_plan(struct scene *s, const char *more, const char *planned)
+{
+	char *body = mem_printf(
+		"{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"DrainPlan\","
+		"\"id\":\"00c0ffee00c0ffee\",%s\"planned\":\"2026-01-01T%sZ\","
+		"\"viewVersion\":1,\"variant\":\"corrected\",\"useCap\":\"off\",\"ownerShare\":0."
+		"25,"
+		"\"throttled\":{\"nodes\":{\"limit\":10},\"drains\":{\"limit\":10}},"
+		"\"wave\":{\"evictions\":\"policy/"
+		"v1\",\"anyOrder\":true,\"reserved\":[],\"nodes\":["
+		"{\"name\":\"n1\",\"uid\":\"u1\",\"moves\":[],\"guests\":[]}]},\"items\":[]}",
+		more, planned);
+
+	kube_peer_script(s->peer, EDGE_GROUP "/drains", &(struct peer_answer){.body = body});
+	free(body);
+}
+
+static void script_snapshot(struct scene *s, const char *run, const char *time)
+{
+	char *body = mem_printf(
+		"{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Snapshot\",\"time\":"
+		"\"2026-01-01T%sZ\",\"aggregatorRun\":\"%s\",\"sources\":[],\"list\":{\"items\":["
+		"{\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\",\"uid\":\"u1\"},\"spec\":{"
+		"\"unschedulable\":true,\"taints\":[{\"key\":\"" MARK_TAINT
+		"\",\"effect\":\"NoSchedule\"}]}}]},\"usage\":{\"apiVersion\":\"evenkeel.io/v2\","
+		"\"nodes\":[],\"pods\":[]},\"state\":{}}",
+		time, run);
+
+	kube_peer_script(s->peer, EDGE_GROUP "/snapshots", &(struct peer_answer){.body = body});
+	free(body);
+}
+
+static void step(struct scene *s, const struct act_state *state)
+{
+	edge_end_step(&s->edge);
+	s->now_ns += 3600 * NS_PER_SEC;
+	edge_read_plan(&s->edge, state, s->now_ns);
+}
+
 /* Reads a plan for an offer, of which the aggregator tells that of the other one. */
 static void read_plan(struct scene *s, const char *peer)
 {
 	const struct act_state idle = {.drain_count = 0};
-	char *body =
-		mem_printf("{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"DrainPlan\","
-			   "\"id\":\"00c0ffee00c0ffee\",%s\"planned\":\"2026-01-01T12:00:00Z\","
-			   "\"viewVersion\":1,\"variant\":\"corrected\",\"ownerShare\":0.25,"
-			   "\"throttled\":{\"nodes\":{\"limit\":10},\"drains\":{\"limit\":10}},"
-			   "\"wave\":null,\"items\":[]}",
-			   peer);
 
-	edge_end_step(&s->edge);
-	kube_peer_script(s->peer, EDGE_GROUP "/drains", &(struct peer_answer){.body = body});
-	s->now_ns += 3600 * NS_PER_SEC;
-	edge_read_plan(&s->edge, &idle, s->now_ns);
-	free(body);
+	script_plan(s, peer, "12:00:00");
+	step(s, &idle);
 }
 
 static void plans_are_taken_together_or_alone(void **state)
@@ -90,7 +123,7 @@ static void plans_are_taken_together_or_alone(void **state)
 	};
 	struct scene *s = *state;
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		read_plan(s, cases[i].peer);
 		assert_string_equal(s->edge.plan.refusal, cases[i].refusal);
 		if (*cases[i].refusal) {
@@ -104,10 +137,61 @@ static void plans_are_taken_together_or_alone(void **state)
 	}
 }
 
+/* A node waits for a proof. The clock of aggregator b is an hour ahead of that of a. */
+static void times_of_one_aggregator_are_compared(void **state)
+{
+	static const struct {
+		const char *runs; /* "abbb ab": that answer requests of plans, then of snapshots */
+		const char *planned, *snapshot; /* minutes and seconds, by the clock of each */
+		const char *refusal; /* "": there is a proof */
+	} steps[] = {
+		{"a a", "10:00", "10:10", "no plan is newer than the taints"},
+		/* The plan of b is newer by its own clock alone. */
+		{"ba ba", "10:09", "10:12", "no plan is newer than the taints"},
+		{"bba bba", "10:11", "10:13", ""},
+		/* a is gone: the taints are seen again. */
+		{"bbbb b", "10:12", "10:14", "no plan is newer than the taints"},
+		{"b aaaa", "10:15", "10:16", "plan and snapshot are of different aggregators"},
+		{"b b", "10:15", "10:16", ""},
+	};
+	struct act_drain drain = {.node = "n1", .uid = "u1", .mark.phase = MARK_TAINTED};
+	const struct act_state waits = {.drains = &drain, .drain_count = 1};
+	struct scene *s = *state;
+	size_t plans = 0, snapshots = 0;
+
+	for (size_t i = 0; i < COUNT(steps); i++) {
+		bool snapshot = false;
+
+		for (const char *run = steps[i].runs; *run; run++) {
+			char *time = mem_printf("%d:%s", *run == 'a' ? 12 : 13,
+						snapshot ? steps[i].snapshot : steps[i].planned);
+			char name[2] = {*run}, more[64];
+
+			snprintf(more, sizeof(more), "\"aggregatorRun\":\"%s\",", name);
+			if (*run == ' ')
+				snapshot = true;
+			else if (snapshot)
+				script_snapshot(s, name, time);
+			else
+				script_plan(s, more, time);
+			plans += *run != ' ' && !snapshot;
+			snapshots += *run != ' ' && snapshot;
+			free(time);
+		}
+		step(s, &waits);
+		assert_int_equal(kube_peer_count(s->peer, EDGE_GROUP "/drains"), plans);
+		assert_int_equal(kube_peer_count(s->peer, EDGE_GROUP "/snapshots"), snapshots);
+		assert_string_equal(s->edge.plan.refusal, steps[i].refusal);
+		assert_int_equal(!s->edge.plan.proof, !!*steps[i].refusal);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(plans_are_taken_together_or_alone, setup, teardown),
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(plans_are_taken_together_or_alone),
+		TEST(times_of_one_aggregator_are_compared),
 	};
 
 	if (curl_global_init(CURL_GLOBAL_DEFAULT))

@@ -531,7 +531,7 @@ static void test_plan_of_another_aggregator(void **state)
 	struct exchange_counters counters = {0};
 	uint64_t id = r->id, etag;
 	int64_t start_ns = clock_mono_ns() - MINUTE_NS;
-	char text_of[17];
+	char text_of[17], run[17];
 
 	(void)state;
 	f.ctx.plans = plan_slot_new();
@@ -539,6 +539,8 @@ static void test_plan_of_another_aggregator(void **state)
 	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 200);
 	snprintf(text_of, sizeof(text_of), "%016llx", (unsigned long long)id);
 	assert_string_equal(text("id"), text_of);
+	snprintf(run, sizeof(run), "%016llx", (unsigned long long)plan_slot_run(f.ctx.plans));
+	assert_string_equal(text("aggregatorRun"), run);
 	assert_null(api_fixture_at(f.json, "peer"));
 	f.ctx.plan_peer = plan_peer_new(f.ctx.plans, &counters, 1, start_ns);
 	assert_int_equal(api_fixture_get(&f, "/v1/drain"), 200);

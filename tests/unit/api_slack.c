@@ -14,9 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/planner/plan.h"
+#include "aggregator/planner/plan_peer.h"
 #include "aggregator/api/snapshot.h"
 #include "aggregator/model/model.h"
+#include "shared/clock.h"
 #include "tests/api_fixture.h"
 #include "tests/slack_fixture.h"
 #include "tests/view_fixture.h"
@@ -198,9 +199,18 @@ static struct plan_result *make_plan(struct plan_core *c, int64_t now_ns)
 	return r;
 }
 
+static const char *run_of(const struct plan_slot *plans)
+{
+	static char text[17];
+
+	snprintf(text, sizeof(text), "%016llx", (unsigned long long)plan_slot_run(plans));
+	return text;
+}
+
 static void test_from_the_slot(void **state)
 {
 	struct plan_core *c = plan_core_new(&options, NULL);
+	struct exchange_counters counters = {0};
 	struct plan_result *r;
 
 	(void)state;
@@ -213,6 +223,14 @@ static void test_from_the_slot(void **state)
 	assert_int_equal(api_fixture_get(&f, "/v1/slack"), 200);
 	assert_true(number("version") == 1);
 	assert_null(api_fixture_at(f.json, "stale"));
+	assert_string_equal(text("aggregatorRun"), run_of(f.ctx.plans));
+	assert_null(api_fixture_at(f.json, "peer"));
+	f.ctx.plan_peer = plan_peer_new(f.ctx.plans, &counters, 1, clock_mono_ns());
+	api_fixture_tell_plan(&f, r->id + 1, clock_mono_ns());
+	api_fixture_get(&f, "/v1/slack");
+	assert_string_equal(text("peer.plan"), "other");
+	plan_peer_free(f.ctx.plan_peer);
+	f.ctx.plan_peer = NULL;
 	r = make_plan(c, VIEW_FIXTURE_NOW_NS - 51000000000LL);
 	r->every_ns = 10000000000LL;
 	plan_slot_publish(f.ctx.plans, r);
@@ -281,6 +299,7 @@ static void test_snapshot_remembers(void **state)
 	view_slot_publish(f.ctx.views, see());
 	assert_int_equal(api_fixture_get(&f, "/v1/snapshot"), 200);
 	assert_string_equal(text("state.slack.classes.1.nodes.0.node"), "n1");
+	assert_string_equal(text("aggregatorRun"), run_of(f.ctx.plans));
 	if (snapshot_add(s, "s", f.response.body.data, f.response.body.len, &error) ||
 	    snapshot_view(s, &v, &now_ns, &error))
 		fail_msg("%s", error.text);
