@@ -113,6 +113,11 @@ struct act_node *edge_find_node(const struct edge *e, const char *name);
 
 /* Reads the newest plan, if the state wants an offer or a proof; failures are its refusal. */
 void edge_read_plan(struct edge *e, const struct act_state *s, int64_t now_ns);
+/*
+ * Whether the other of two aggregators has the same plan as this one, or is gone: a document with the
+ * plan's head (plan_ask.h) may be acted on. Else the reason.
+ */
+bool edge_is_agreed(const cJSON *doc, struct error *why);
 /* Reads real use of the proof's destinations. */
 void edge_read_uses(struct edge *e, const struct act_state *s);
 /* Why a node is not in the newest plan, for people; the text lives until edge_end_step(). */

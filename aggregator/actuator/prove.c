@@ -43,8 +43,7 @@ static bool read_wave(struct edge *e, cJSON *plan, struct verify_plan *out)
 	return rc == 0;
 }
 
-/* Whether the other of two aggregators has the same wave, or is gone. */
-static bool is_agreed(const cJSON *doc, struct error *why)
+bool edge_is_agreed(const cJSON *doc, struct error *why)
 {
 	const cJSON *peer = document_at(doc, "peer");
 
@@ -205,7 +204,7 @@ static void read_newest(struct edge *e, const struct act_state *s, bool proves)
 	plan = document_drain_plan(e->plan_doc);
 	if (proves)
 		prove(e, s, plan);
-	else if (is_agreed(e->plan_doc, &e->refusal) && read_wave(e, plan, &e->offer)) {
+	else if (edge_is_agreed(e->plan_doc, &e->refusal) && read_wave(e, plan, &e->offer)) {
 		e->plan.offer = &e->offer;
 		snprintf(e->plan.id, sizeof(e->plan.id), "%s",
 			 document_text_or(e->plan_doc, "id", "unknown"));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every LOOK_EVERY_NS the target is read behind the API server, as the YAML that evenkeel slack prints,
- * and the objects with the label of evenkeel. If any of that fails, or the target is stale, nothing
- * is changed: a target that is missing is no empty target.
+ * and the objects with the label of evenkeel. If any of that fails, the target is stale, or the other
+ * of two aggregators has another plan, nothing is changed: a target that is missing is no empty target.
  */
 #include "aggregator/actuator/slack.h"
 
@@ -126,7 +126,7 @@ static void read_target(struct look *l, struct error *error)
 
 	if (document_text(report, "stale"))
 		error_set(error, "the target is stale: %s", document_text(report, "stale"));
-	if (!*error->text)
+	if (!*error->text && edge_is_agreed(report, error))
 		edge_get_text(l->edge,
 			      l->buffers ? EDGE_GROUP "/slacks?format=capacitybuffer"
 					 : EDGE_GROUP "/slacks?format=balloons",
@@ -168,16 +168,6 @@ static void read_existing(struct look *l, struct error *error)
 		}
 	for (size_t i = 0; i < l->in.wanted.count && !*error->text; i++)
 		read_named(l, &l->in.wanted.of[i], error);
-}
-
-/* Whether the API server knows CapacityBuffers. */
-static void find_buffers(struct look *l, struct error *error)
-{
-	struct error why = {""};
-
-	l->buffers = edge_get(l->edge, BUFFERS, READ_MS, &why);
-	if (!l->buffers && l->edge->status != 404)
-		*error = why;
 }
 
 /* --- a step ----------------------------------------------------------------------------------- */
@@ -228,7 +218,9 @@ bool slack_run(struct slack_keeper *k, struct edge *e, bool paused, int64_t now_
 	if (k->looked_ns && now_ns - k->looked_ns < LOOK_EVERY_NS)
 		return false;
 	k->looked_ns = now_ns;
-	find_buffers(&look, &error);
+	look.buffers = edge_get(e, BUFFERS, READ_MS, &error);
+	if (e->status == 404)
+		error = (struct error){""};
 	if (!*error.text)
 		read_target(&look, &error);
 	if (!*error.text)

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "aggregator/actuator/edge.h"
+#include "aggregator/actuator/slack.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/kube_peer.h"
@@ -186,12 +187,43 @@ static void times_of_one_aggregator_are_compared(void **state)
 	}
 }
 
+static void slack_waits_for_agreement(void **state)
+{
+	struct scene *s = *state;
+	struct slack_keeper keeper = {.failing = false};
+	static const struct {
+		const char *report;
+		bool taken;
+	} cases[] = {
+		{"{\"peer\":{\"plan\":\"other\",\"seconds\":9}}", false},
+		{"{\"peer\":{\"plan\":\"unknown\",\"seconds\":29}}", false},
+		{"{\"peer\":{\"plan\":\"same\",\"seconds\":0}}", true},
+		{"{\"peer\":{\"plan\":\"unknown\",\"seconds\":30}}", true},
+		{"{}", true},
+	};
+	size_t taken = 0;
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		kube_peer_script(s->peer, EDGE_GROUP "/slacks",
+				 &(struct peer_answer){.body = cases[i].report});
+		if (cases[i].taken)
+			kube_peer_script(s->peer, EDGE_GROUP "/slacks?format",
+					 &(struct peer_answer){.body = ""});
+		taken += cases[i].taken;
+		s->now_ns += 3600 * NS_PER_SEC;
+		slack_run(&keeper, &s->edge, false, s->now_ns);
+		assert_int_equal(kube_peer_count(s->peer, "/slacks?format"), taken);
+	}
+	slack_forget(&keeper);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(plans_are_taken_together_or_alone),
 		TEST(times_of_one_aggregator_are_compared),
+		TEST(slack_waits_for_agreement),
 	};
 
 	if (curl_global_init(CURL_GLOBAL_DEFAULT))
