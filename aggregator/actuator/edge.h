@@ -54,6 +54,7 @@ struct edge {
 	size_t owner_count;
 	double taint_seen_s; /* aggregator's clock: a snapshot had the taints; 0: none */
 	char taint_run[32]; /* of that aggregator (plan_ask.h) */
+	struct error logged; /* the last refusal of a plan */
 	int64_t offered_ns; /* monotonic: when a plan was read for an offer */
 	cJSON *promise; /* owned: {"cap","destinations"} of the proof; NULL: none */
 	char eviction_api[32];
@@ -111,7 +112,10 @@ struct act_node *edge_find_node(const struct edge *e, const char *name);
 
 /* --- prove.c ---------------------------------------------------------------------------------- */
 
-/* Reads the newest plan, if the state wants an offer or a proof; failures are its refusal. */
+/*
+ * Reads the newest plan, if the state wants an offer or a proof. Failures are its refusal, which is
+ * logged unless it repeats the last one.
+ */
 void edge_read_plan(struct edge *e, const struct act_state *s, int64_t now_ns);
 /*
  * Whether the other of two aggregators has the same plan as this one, or is gone: a document with the

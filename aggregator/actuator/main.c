@@ -128,7 +128,6 @@ struct actuator {
 	struct slack_keeper slack;
 	char holder[MARK_HOLDER_LEN];
 	char tried[MARK_PLAN_LEN]; /* the last plan of a dry run */
-	struct error refusal; /* logged: why there is no plan, or no proof */
 	bool failing; /* logged: reading */
 	bool refuses; /* a dry run found a drain */
 };
@@ -186,16 +185,6 @@ static void refuse_drain(struct actuator *a, const char *node)
 	atomic_store(&stopping, true);
 }
 
-static void log_refusal(struct actuator *a)
-{
-	const char *why = a->edge.refusal.text;
-
-	if (*why && strcmp(why, a->refusal.text) != 0)
-		log_info("%s: %s", act_wants_proof(&a->state) ? "no proof yet" : "no plan yet",
-			 why);
-	a->refusal = a->edge.refusal;
-}
-
 /* False: the cluster cannot be read. */
 static bool read_all(struct actuator *a, int64_t now_ns)
 {
@@ -205,7 +194,6 @@ static bool read_all(struct actuator *a, int64_t now_ns)
 	int rc;
 
 	edge_read_plan(&a->edge, &a->state, now_ns);
-	log_refusal(a);
 	rc = edge_read_cluster(&a->edge, &a->state, named, count, now_ns, &why);
 	free(named);
 	if (rc && !a->failing)

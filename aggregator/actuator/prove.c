@@ -18,6 +18,7 @@
 #include "aggregator/actuator/edge.h"
 #include "shared/document.h"
 #include "shared/clock.h"
+#include "shared/log.h"
 #include "shared/mem.h"
 #include "shared/timefmt.h"
 
@@ -186,6 +187,30 @@ static void prove(struct edge *e, const struct act_state *s, cJSON *plan)
 	}
 }
 
+/* Equal but for numbers, such as ages. */
+static bool is_repeated(const char *why, const char *last)
+{
+	static const char digits[] = "0123456789";
+
+	for (;; why++, last++) {
+		why += strspn(why, digits);
+		last += strspn(last, digits);
+		if (*why != *last || !*why)
+			return *why == *last;
+	}
+}
+
+static void log_refusal(struct edge *e, bool proves)
+{
+	const char *why = e->refusal.text;
+
+	if (*why && !is_repeated(why, e->logged.text))
+		log_info("%s: %s", proves ? "no proof yet" : "no plan yet", why);
+	else if (!*why && *e->logged.text && !proves)
+		log_info("there is a plan now");
+	e->logged = e->refusal;
+}
+
 static void read_newest(struct edge *e, const struct act_state *s, bool proves)
 {
 	cJSON *plan;
@@ -229,6 +254,7 @@ void edge_read_plan(struct edge *e, const struct act_state *s, int64_t now_ns)
 		return;
 	e->offered_ns = now_ns;
 	read_newest(e, s, proves);
+	log_refusal(e, proves);
 }
 
 /* --- real use --------------------------------------------------------------------------------- */

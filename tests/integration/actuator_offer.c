@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "aggregator/actuator/edge.h"
 #include "aggregator/actuator/slack.h"
@@ -217,6 +218,40 @@ static void slack_waits_for_agreement(void **state)
 	slack_forget(&keeper);
 }
 
+static void a_refusal_is_logged_once(void **state)
+{
+	struct act_drain drain = {.node = "n1", .mark.phase = MARK_EVICTING, .proven = true};
+	const struct act_state busy = {.drains = &drain, .drain_count = 1}; /* wants nothing */
+	static const char other[] = "\"peer\":{\"plan\":\"other\"},";
+	struct scene *s = *state;
+	FILE *file = tmpfile();
+	int stderr_was = dup(2);
+	char log[1000];
+	size_t len;
+
+	assert_non_null(file);
+	dup2(fileno(file), 2);
+	read_plan(s, other);
+	step(s, &busy);
+	read_plan(s, other);
+	read_plan(s, "\"stale\":\"the plan is 98 s old\",");
+	read_plan(s, "\"stale\":\"the plan is 108 s old\",");
+	read_plan(s, "");
+	read_plan(s, "");
+	read_plan(s, other);
+	dup2(stderr_was, 2);
+	close(stderr_was);
+	rewind(file);
+	len = fread(log, 1, sizeof(log) - 1, file);
+	log[len] = '\0';
+	fclose(file);
+	assert_string_equal(
+		log, "evenkeel: no plan yet: the other aggregator has planned another wave\n"
+		     "evenkeel: no plan yet: the plan is stale: the plan is 98 s old\n"
+		     "evenkeel: there is a plan now\n"
+		     "evenkeel: no plan yet: the other aggregator has planned another wave\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +259,7 @@ int main(void)
 		TEST(plans_are_taken_together_or_alone),
 		TEST(times_of_one_aggregator_are_compared),
 		TEST(slack_waits_for_agreement),
+		TEST(a_refusal_is_logged_once),
 	};
 
 	if (curl_global_init(CURL_GLOBAL_DEFAULT))
