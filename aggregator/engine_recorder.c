@@ -22,6 +22,7 @@
 
 #include "aggregator/api/snapshot.h"
 #include "aggregator/state/bytes.h"
+#include "shared/arith.h"
 #include "shared/clock.h"
 #include "shared/jsonw.h"
 #include "shared/log.h"
@@ -50,7 +51,7 @@ struct recorder {
 	struct recorder_config config;
 	int dir; /* a descriptor that is locked */
 	int64_t segment_ns;
-	pthread_t thread;
+	struct helper helper;
 
 	/* loop thread */
 	struct buf told; /* of the step to come */
@@ -68,12 +69,10 @@ struct recorder {
 	bool failing;
 
 	pthread_mutex_t lock;
-	pthread_cond_t work;
 	/* under lock */
 	struct step *steps; /* owned, oldest first */
 	size_t queued; /* bytes of them */
 	bool lost; /* steps, since the last one that is queued */
-	bool stop;
 };
 
 static void step_free(struct step *s)
@@ -132,13 +131,14 @@ static void queue(struct recorder *r, struct step *s)
 		r->queued += s->told.len;
 		DL_APPEND(r->steps, s);
 		s = NULL;
-		pthread_cond_signal(&r->work);
 	} else {
 		r->lost = true;
 	}
 	pthread_mutex_unlock(&r->lock);
 	if (s)
 		step_free(s);
+	else
+		helper_wake(&r->helper);
 }
 
 void recorder_published(struct recorder *r, struct view *v, int64_t now_ns)
@@ -412,14 +412,12 @@ static void take_step(struct recorder *r, struct step *s)
 	view_drop(before);
 }
 
-/* The caller's; NULL: the recorder stops, and nothing is left. */
+/* The caller's; NULL: there is none. */
 static struct step *next_step(struct recorder *r)
 {
 	struct step *s;
 
 	pthread_mutex_lock(&r->lock);
-	while (!r->steps && !r->stop)
-		pthread_cond_wait(&r->work, &r->lock);
 	s = r->steps;
 	if (s) {
 		DL_DELETE(r->steps, s);
@@ -434,10 +432,12 @@ static void *work(void *arg)
 	struct recorder *r = arg;
 	struct step *s;
 
-	while ((s = next_step(r)) != NULL) {
-		take_step(r, s);
-		step_free(s);
-	}
+	do {
+		while ((s = next_step(r)) != NULL) {
+			take_step(r, s);
+			step_free(s);
+		}
+	} while (helper_wait(&r->helper, INT64_MAX));
 	close_segment(r);
 	return NULL;
 }
@@ -470,18 +470,12 @@ int recorder_open(struct recorder **out, const struct recorder_config *config, s
 	r = mem_zalloc(1, sizeof(*r));
 	r->dir = dir;
 	r->config = *config;
-	r->segment_ns = config->keep_ns / 24;
-	if (r->segment_ns < SEGMENT_LEAST_NS)
-		r->segment_ns = SEGMENT_LEAST_NS;
-	if (r->segment_ns > SEGMENT_MOST_NS)
-		r->segment_ns = SEGMENT_MOST_NS;
+	r->segment_ns = int_max(SEGMENT_LEAST_NS, int_min(config->keep_ns / 24, SEGMENT_MOST_NS));
 	pthread_mutex_init(&r->lock, NULL);
-	thread_cond_init(&r->work);
-	rc = thread_start(&r->thread, 0, work, r);
+	rc = helper_start(&r->helper, "records", work, r, error);
 	if (rc) {
-		close(dir);
-		free(r);
-		return error_fail(error, rc, "--record %s: %s", config->dir, strerror(-rc));
+		recorder_close(r);
+		return error_at(error, rc, "--record %s", config->dir);
 	}
 	counter_set(&config->counters->enabled, 1);
 	*out = r;
@@ -492,17 +486,12 @@ void recorder_close(struct recorder *r)
 {
 	if (!r)
 		return;
-	pthread_mutex_lock(&r->lock);
-	r->stop = true;
-	pthread_cond_signal(&r->work);
-	pthread_mutex_unlock(&r->lock);
-	pthread_join(r->thread, NULL);
+	helper_stop(&r->helper);
 	view_drop(r->view);
 	plan_result_drop(r->plan);
 	buf_fini(&r->told);
 	buf_fini(&r->sources);
 	buf_fini(&r->state);
-	pthread_cond_destroy(&r->work);
 	pthread_mutex_destroy(&r->lock);
 	close(r->dir);
 	free(r);

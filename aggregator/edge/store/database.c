@@ -53,6 +53,7 @@ enum {
 
 struct database {
 	const struct database_config *config; /* borrowed while it is opened */
+	database_taker *take; /* of the rows that are read */
 	char *dir, *path;
 	sqlite3 *db;
 	sqlite3_stmt *put, *forget, *put_memo, *put_decision, *trim;
@@ -273,8 +274,8 @@ static int prepare(struct database *d, struct error *reason)
 	return code == SQLITE_OK ? 0 : fail(d, code, reason);
 }
 
-static int take_row(struct database *d, sqlite3_stmt *row, database_taker *take,
-		    struct error *reason)
+/* A node, or a named state. */
+static int take_row(struct database *d, sqlite3_stmt *row, struct error *reason)
 {
 	const char *name = (const char *)sqlite3_column_text(row, 0);
 	const void *state = sqlite3_column_blob(row, 1);
@@ -286,7 +287,7 @@ static int take_row(struct database *d, sqlite3_stmt *row, database_taker *take,
 		return fail(d, SQLITE_NOMEM, reason);
 	if (!name || !state)
 		return error_fail(reason, -EBADMSG, "is damaged (a row without name or state)");
-	rc = take(d->config->ctx, name, state, (size_t)sqlite3_column_bytes(row, 1), reason);
+	rc = d->take(d->config->ctx, name, state, (size_t)sqlite3_column_bytes(row, 1), reason);
 	if (!rc)
 		return 0;
 	return error_at(reason, -EBADMSG, "is damaged (the row of node \"%.253s\")", name);
@@ -312,16 +313,6 @@ static int read_rows(struct database *d, const char *sql, int64_t most, int byte
 	sqlite3_finalize(row);
 	sqlite3_limit(d->db, SQLITE_LIMIT_LENGTH, MEMO_BYTES_MAX);
 	return rc;
-}
-
-static int take_node(struct database *d, sqlite3_stmt *row, struct error *reason)
-{
-	return take_row(d, row, d->config->take, reason);
-}
-
-static int take_memo(struct database *d, sqlite3_stmt *row, struct error *reason)
-{
-	return take_row(d, row, d->config->take_memo, reason);
 }
 
 static int take_decision(struct database *d, sqlite3_stmt *row, struct error *reason)
@@ -352,12 +343,14 @@ static int read_content(struct database *d, struct error *reason)
 	int64_t most = (int64_t)c->rows_max;
 	int rc = 0;
 
-	if (c->take)
+	d->take = c->take;
+	if (d->take)
 		rc = read_rows(d, "SELECT name, state FROM node LIMIT ?1", most, NODE_BYTES_MAX,
-			       take_node, reason);
-	if (!rc && c->take_memo)
+			       take_row, reason);
+	d->take = c->take_memo;
+	if (!rc && d->take)
 		rc = read_rows(d, "SELECT name, state FROM plan_state ORDER BY name LIMIT ?1", most,
-			       MEMO_BYTES_MAX, take_memo, reason);
+			       MEMO_BYTES_MAX, take_row, reason);
 	if (!rc && c->take_decision)
 		rc = read_rows(d,
 			       "SELECT * FROM (SELECT number, time_ns, event, reason, node, text "
@@ -574,13 +567,6 @@ uint64_t database_bytes(const struct database *d)
 
 /* --- copies ----------------------------------------------------------------------------------- */
 
-static int fail_file(const char *path, struct error *reason)
-{
-	int rc = -errno;
-
-	return error_fail(reason, rc, "%s: %s", path, strerror(-rc));
-}
-
 /* Runs a statement with one text. */
 static int run_with(struct database *d, const char *sql, const char *text, struct error *reason)
 {
@@ -624,7 +610,8 @@ int database_copy(struct database *d, const char *without, int *fd, struct error
 	unlink(path);
 	/* SQLite would make it readable for others; it fills an empty file. */
 	file = open(path, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	rc = file < 0 ? fail_file(path, reason) : run_with(d, "VACUUM INTO ?1", path, reason);
+	rc = file < 0 ? database_file_fail(reason, path, "cannot be made")
+		      : run_with(d, "VACUUM INTO ?1", path, reason);
 	if (!rc)
 		rc = leave_out(path, without, reason);
 	unlink(path);
@@ -652,36 +639,23 @@ static int check_copy(char *path, struct error *reason)
 	return rc == -EBADMSG ? error_at(reason, rc, "the copy") : rc;
 }
 
-/* Of a database that was removed: SQLite would apply them to the copy. */
-static void remove_logs(const char *path)
-{
-	static const char *const ends[] = {"-wal", "-shm", "-journal"};
-
-	for (int i = 0; i < 3; i++) {
-		char *log = mem_printf("%s%s", path, ends[i]);
-
-		unlink(log);
-		free(log);
-	}
-}
-
 static int receive(char *part, const char *path, database_fetcher *fetch, void *ctx,
 		   struct error *reason)
 {
 	int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), rc;
 
 	if (fd < 0)
-		return fail_file(part, reason);
+		return database_file_fail(reason, part, "cannot be made");
 	rc = fetch(ctx, fd, reason);
 	if (!rc && fsync(fd))
-		rc = fail_file(part, reason);
+		rc = database_file_fail(reason, part, "cannot be written");
 	close(fd);
 	if (!rc)
 		rc = check_copy(part, reason);
 	if (!rc)
-		remove_logs(path);
+		database_file_remove_logs(path);
 	if (!rc && rename(part, path))
-		rc = fail_file(path, reason);
+		rc = database_file_fail(reason, path, "cannot be made");
 	if (rc)
 		unlink(part);
 	return rc;

@@ -22,7 +22,7 @@
 #define NAME	     "evenkeel.db"
 #define ASIDE_PREFIX NAME ".aside-"
 
-/* Suffixes of SQLite's files. */
+/* Suffixes of SQLite's files: the database, and its logs. */
 static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
 
 char *database_file_path(const char *dir)
@@ -30,7 +30,7 @@ char *database_file_path(const char *dir)
 	return mem_printf("%s/" NAME, dir);
 }
 
-static int fail(struct error *error, const char *path, const char *what)
+int database_file_fail(struct error *error, const char *path, const char *what)
 {
 	int rc = -errno;
 
@@ -42,7 +42,7 @@ static int make_file(const char *path, struct error *error)
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
 	if (fd < 0)
-		return fail(error, path, "cannot be made");
+		return database_file_fail(error, path, "cannot be made");
 	close(fd);
 	return 0;
 }
@@ -52,22 +52,22 @@ int database_file_make(const char *dir, const char *path, struct error *error)
 	struct stat st;
 
 	if (mkdir(dir, 0700) && errno != EEXIST)
-		return fail(error, dir, "cannot be made");
+		return database_file_fail(error, dir, "cannot be made");
 	if (stat(dir, &st))
-		return fail(error, dir, "cannot be looked at");
+		return database_file_fail(error, dir, "cannot be looked at");
 	if (!S_ISDIR(st.st_mode))
 		return error_fail(error, -ENOTDIR, "%s: is no directory", dir);
 	if (access(dir, W_OK | X_OK))
-		return fail(error, dir, "cannot be written");
+		return database_file_fail(error, dir, "cannot be written");
 	if (lstat(path, &st))
 		return errno == ENOENT ? make_file(path, error)
-				       : fail(error, path, "cannot be looked at");
+				       : database_file_fail(error, path, "cannot be looked at");
 	if (!S_ISREG(st.st_mode)) {
 		error_set(error, "%s: is no file: move it away", path);
 		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
 	}
 	if (access(path, R_OK | W_OK))
-		return fail(error, path, "cannot be read and written");
+		return database_file_fail(error, path, "cannot be read and written");
 	return 0;
 }
 
@@ -125,7 +125,7 @@ int database_file_set_aside(const char *dir, const char *path, const char *why, 
 		char *into = mem_printf("%s%s", to, suffixes[i]);
 
 		if (rename(from, into) && errno != ENOENT)
-			rc = fail(error, from, "cannot be set aside");
+			rc = database_file_fail(error, from, "cannot be set aside");
 		free(from);
 		free(into);
 	}
@@ -133,6 +133,16 @@ int database_file_set_aside(const char *dir, const char *path, const char *why, 
 		error_set(note, "%s %s; it was set aside as %s", path, why, to);
 	free(to);
 	return rc;
+}
+
+void database_file_remove_logs(const char *path)
+{
+	for (size_t i = 1; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		char *log = mem_printf("%s%s", path, suffixes[i]);
+
+		unlink(log);
+		free(log);
+	}
 }
 
 uint64_t database_file_bytes(const char *path)

@@ -29,7 +29,7 @@
 struct store {
 	/* fixed after start */
 	struct store_config config;
-	pthread_t thread;
+	struct helper helper;
 
 	/* store thread */
 	struct database *database; /* NULL: not open */
@@ -41,11 +41,10 @@ struct store {
 	struct error why_closed;
 
 	pthread_mutex_t lock;
-	pthread_cond_t work, news;
+	pthread_cond_t news;
 	/* under lock */
 	struct store_batch *batches; /* owned, oldest first */
 	struct store_event *events; /* owned, oldest first */
-	bool stop;
 };
 
 /* --- messages --------------------------------------------------------------------------------- */
@@ -123,8 +122,8 @@ void store_put(struct store *s, struct store_batch *batch)
 {
 	pthread_mutex_lock(&s->lock);
 	DL_APPEND(s->batches, batch);
-	pthread_cond_signal(&s->work);
 	pthread_mutex_unlock(&s->lock);
+	helper_wake(&s->helper);
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */
@@ -288,19 +287,15 @@ static void copy(struct store *s, const char *without)
 
 /* --- thread ----------------------------------------------------------------------------------- */
 
-/* The next batch; NULL: time to open the database, or to stop. */
-static struct store_batch *next_batch(struct store *s, bool *stop)
+/* The next batch; NULL: there is none. */
+static struct store_batch *next_batch(struct store *s)
 {
-	int64_t until_ns = s->database ? INT64_MAX : s->try_ns;
 	struct store_batch *b;
 
 	pthread_mutex_lock(&s->lock);
-	while (!s->batches && !s->stop && thread_cond_wait(&s->work, &s->lock, until_ns))
-		continue;
 	b = s->batches;
 	if (b)
 		DL_DELETE(s->batches, b);
-	*stop = s->stop && !b;
 	pthread_mutex_unlock(&s->lock);
 	return b;
 }
@@ -308,13 +303,11 @@ static struct store_batch *next_batch(struct store *s, bool *stop)
 static void *work(void *arg)
 {
 	struct store *s = arg;
-	bool stop = false;
+	struct store_batch *b;
 
 	open_database(s);
-	while (!stop) {
-		struct store_batch *b = next_batch(s, &stop);
-
-		if (b) {
+	do {
+		while ((b = next_batch(s)) != NULL) {
 			if (b->copy_without)
 				copy(s, b->copy_without);
 			else
@@ -325,20 +318,12 @@ static void *work(void *arg)
 				shared_body_drop(b->memos[i].text);
 			drain_rows_fini(&b->decisions);
 			free(b);
-		} else if (!stop && !s->database && clock_mono_ns() >= s->try_ns) {
-			open_database(s);
 		}
-	}
+		if (!s->database && clock_mono_ns() >= s->try_ns)
+			open_database(s);
+	} while (helper_wait(&s->helper, s->database ? INT64_MAX : s->try_ns));
 	database_close(s->database);
 	return NULL;
-}
-
-static void release(struct store *s)
-{
-	pthread_cond_destroy(&s->work);
-	pthread_cond_destroy(&s->news);
-	pthread_mutex_destroy(&s->lock);
-	free(s);
 }
 
 int store_start(struct store **out, const struct store_config *config, struct error *reason)
@@ -348,16 +333,13 @@ int store_start(struct store **out, const struct store_config *config, struct er
 
 	s->config = *config;
 	pthread_mutex_init(&s->lock, NULL);
-	thread_cond_init(&s->work);
 	thread_cond_init(&s->news);
-	rc = thread_start(&s->thread, 0, work, s);
-	if (rc) {
-		error_set(reason, "no thread for the database: %s", strerror(-rc));
-		release(s);
-		return rc;
-	}
-	*out = s;
-	return 0;
+	rc = helper_start(&s->helper, "the database", work, s, reason);
+	if (rc)
+		store_stop(s);
+	else
+		*out = s;
+	return rc;
 }
 
 void store_stop(struct store *s)
@@ -366,12 +348,10 @@ void store_stop(struct store *s)
 
 	if (!s)
 		return;
-	pthread_mutex_lock(&s->lock);
-	s->stop = true;
-	pthread_cond_signal(&s->work);
-	pthread_mutex_unlock(&s->lock);
-	pthread_join(s->thread, NULL);
+	helper_stop(&s->helper);
 	while ((e = store_take(s, 0)) != NULL)
 		store_event_free(e);
-	release(s);
+	pthread_cond_destroy(&s->news);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
 }
