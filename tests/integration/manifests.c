@@ -477,6 +477,7 @@ static void check_pair(const struct rendered *r, const cJSON *o)
 	/* 20 s for the last save. */
 	EXPECT(o, json_at(o, "spec.template.spec.terminationGracePeriodSeconds")->valueint >=
 			  strtol(delay, NULL, 10) + 20);
+	EXPECT(o, json_at(o, "spec.minReadySeconds")->valueint >= 30 + 5); /* look-up, interval */
 	EXPECT(o, json_at(budget, "spec.maxUnavailable")->valueint == 1);
 	EXPECT(o, is(o, "spec.strategy.type", "RollingUpdate") &&
 			  json_at(o, "spec.strategy.rollingUpdate.maxSurge")->valueint == 0);
@@ -494,8 +495,11 @@ static void check_aggregator(const struct rendered *r, const cJSON *o)
 					  (long)port->valuedouble);
 		EXPECT(o, strstr(argument(container, pairs[i][1]), "0.0.0.0:"));
 	}
+	check_probe(r, o, "startupProbe");
 	check_probe(r, o, "readinessProbe");
 	check_probe(r, o, "livenessProbe");
+	/* Of 2 s each: 30 s for a copy of the other one's database, and as long to read it. */
+	EXPECT(o, json_at(container, "startupProbe.failureThreshold")->valueint >= 30);
 	check_pair(r, o);
 }
 
