@@ -23,7 +23,6 @@
 #include <assert.h>
 #include <cjson/cJSON.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -209,10 +208,8 @@ static enum frame_result on_interval(void *ctx, const struct frame_header *heade
 		if (answer.quarantine.count[i])
 			counter_add(&e->counters.quarantined[i], answer.quarantine.count[i]);
 	if (answer.clock_flagged)
-		log_warn(
-			"the clock of node %s is %.0f s %s this machine's: its times are corrected",
-			header->node, fabs(answer.clock_ahead_seconds),
-			answer.clock_ahead_seconds > 0 ? "ahead of" : "behind");
+		log_warn("the clock of node %s is off by %+.0f s: its times are corrected",
+			 header->node, answer.clock_ahead_seconds);
 	if (answer.verdict == USAGE_REFUSED)
 		log_refusal(e, "an interval", header->node, answer.reason, now_ns);
 	return result_of_verdict[answer.verdict];
@@ -421,10 +418,9 @@ static int open_loop(struct engine *e, struct error *error)
 	e->loop_open = rc == 0;
 	if (!rc)
 		rc = publisher_open(&e->publisher, &config);
-	if (!rc) {
-		e->files_changed.data = e;
+	e->files_changed.data = e;
+	if (!rc)
 		rc = uv_async_init(&e->loop, &e->files_changed, on_files_changed);
-	}
 	if (!rc)
 		rc = history_open(&e->history, &e->loop, e->usage);
 	if (!rc)
@@ -440,10 +436,10 @@ static void on_recalled(void *ctx, const char *name, const char *text, size_t le
 {
 	struct engine *e = ctx;
 	struct error why = {""};
-
+	bool keys = strcmp(name, SAVER_NODE_KEYS) == 0;
 	int rc = 0;
 
-	if (strcmp(name, SAVER_NODE_KEYS) == 0)
+	if (keys)
 		rc = node_keys_read(e->node_keys, text, len, &why);
 	else if (strncmp(name, SAVER_DEMAND, strlen(SAVER_DEMAND)) == 0)
 		rc = demand_read_text(e->demand, text, len, &why);
@@ -452,7 +448,9 @@ static void on_recalled(void *ctx, const char *name, const char *text, size_t le
 	else
 		planner_remember(e->planner, name, text, len);
 	if (rc)
-		log_error("%s of the database cannot be read and is left out: %s", name, why.text);
+		log_error("%s of the database cannot be read%s: %s", name,
+			  keys ? ", so every agent has to enrol again" : " and is left out",
+			  why.text);
 }
 
 static struct planner *make_planner(struct engine *e)
