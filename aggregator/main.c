@@ -67,11 +67,10 @@ static const struct option_spec specs[] = {
 	TEXT_OPTION("ingest", AT(config.ingest), "URL", "tcp://127.0.0.1:2021",
 		    "Where agents report: tcp://HOST:PORT or ipc:///PATH."),
 	TEXT_OPTION("peer", AT(config.peer), "URL", NULL,
-		    "The --ingest of another aggregator that answers the same schedulers, "
-		    "tcp://HOST:PORT, or a name that has the addresses of both. Each tells the "
-		    "other what it reserves for pods, and of plans. Both need the same "
-		    "--enrolment-key, or "
-		    "--key-file."),
+		    "The --ingest of a second aggregator for the same schedulers, "
+		    "tcp://HOST:PORT; HOST may have the addresses of both. Both exchange "
+		    "reservations for pods, plans, and with --enrolment-key requests to the "
+		    "actuator. Both need the same --enrolment-key or --key-file."),
 	TEXT_OPTION(
 		"key-file", AT(config.key_path), "FILE", NULL,
 		"Keys that open frames: a file of 32 random bytes, or a directory of such files."),
@@ -104,9 +103,9 @@ static const struct option_spec specs[] = {
 	RANGE_OPTION(
 		OPTION_DURATION, "shutdown-delay", AT(config.shutdown_delay_ns), "DURATION", "0s",
 		0, 300e9,
-		"Time between SIGTERM and the end. /readyz fails during it, everything else is "
-		"served, and connections end with their next answer: a load balancer finds "
-		"another aggregator meanwhile."),
+		"Time between SIGTERM and the end. Meanwhile /readyz answers 503, other requests "
+		"are served, and each answer ends its connection, so that load balancers use "
+		"another aggregator."),
 	TEXT_OPTION("record", AT(config.record_dir), "DIR", NULL,
 		    "Directory of a record of all that agents and the Kubernetes API tell, for "
 		    "evenkeel replay. Of one aggregator alone."),

@@ -278,11 +278,11 @@ void score_columns(const struct score_query *q, const enum score_plugin_id *plug
 
 /*
  * The inputs of one node as of now: the longest covered window (windows.h), else the last 5 minutes
- * ("since start"). From 30 s after the last measurement sigma is widened by (1 + age / 60 s), but for
- * upstream; after 15 minutes (5 with q->others_heard or upstream) the node is unknown. A higher use of
- * the most recent use (struct window_recent) replaces the window. Requests and limits are the API's if it knows all pods,
- * else limits are the kernel's and requests unknown. New pods are pending (recent_pods.h). Reads
- * variant, arguments and others_heard of the query.
+ * ("since start"). The most recent use (struct window_recent) replaces that of the window if it is
+ * higher. From 30 s after the last measurement, sigma is widened by (1 + age / 60 s), except for
+ * upstream; after 15 minutes (5 with q->others_heard or upstream) the node is unknown. Requests and
+ * limits are the API's if it knows all pods, else limits are the kernel's and requests unknown. New
+ * pods are pending (recent_pods.h). Reads variant, arguments and others_heard of the query.
  */
 void score_node_from_view(const struct view *v, const struct view_node *n, int64_t now_ns,
 			  const struct score_query *q, struct score_node *node);
