@@ -674,9 +674,12 @@ static int open_parts(struct engine *e, struct error *error)
 		rc = ingest_open(&e->ingest, config->ingest, &e->keys,
 				 e->enroller ? &e->enrolment : NULL, &e->counters, &ingest_handler,
 				 e, error);
+	/* With a shared key, agents could ask the actuator. */
 	if (!rc && config->peer)
 		rc = exchange_open(&e->exchange, config->peer, keys_of_aggregators(e),
-				   e->reservations, e->plan_peer, &e->counters.exchange, error);
+				   e->reservations, e->plan_peer,
+				   e->enroller ? e->api_context.acts : NULL, &e->counters.exchange,
+				   error);
 	if (!rc)
 		rc = open_recorder(e, error);
 	if (!rc)

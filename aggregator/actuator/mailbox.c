@@ -12,10 +12,9 @@
 #include "shared/mem.h"
 
 #define WAIT_NS (60 * NS_PER_SEC) /* for a plan that has the node */
-/* An outcome is told for so long: of two aggregators a report may reach the one without the request. */
-#define TOLD_NS (600 * NS_PER_SEC)
 
-enum { ENDED_MOST = 64 }; /* outcomes that are told; the oldest ones go */
+/* Outcomes that are told; the oldest ones go. An aggregator may list a request long after its end. */
+enum { ENDED_MOST = 64 };
 
 void mailbox_init(struct mailbox *m, const char *lease_namespace, const char *lease_name,
 		  char *const *acts, const char *holder)
@@ -263,10 +262,8 @@ void mailbox_exchange(struct mailbox *m, struct edge *e, const struct act_state 
 	bool told = m->told;
 
 	for (size_t i = 0; i < m->count; i++)
-		if (is_open(&m->requests[i])) {
+		if (is_open(&m->requests[i]))
 			follow(&m->requests[i], e, s, now_ns);
-			m->requests[i].ended_ns = now_ns;
-		}
 	jsonw_init(&w, &body);
 	write_report(&w, m, e, s, reclaim, paused);
 	edge_send(e, KUBE_REPLACE, EDGE_GROUP "/acts/current/report", &body, &answer);
@@ -275,8 +272,7 @@ void mailbox_exchange(struct mailbox *m, struct edge *e, const struct act_state 
 	if (m->told && !told)
 		log_warn("the aggregator takes no reports (HTTP %ld): %s", e->status, answer);
 	for (size_t i = m->count, ended = 0; i-- > 0 && !m->told;)
-		if (!is_open(&m->requests[i]) &&
-		    (++ended > ENDED_MOST || now_ns - m->requests[i].ended_ns >= TOLD_NS))
+		if (!is_open(&m->requests[i]) && ++ended > ENDED_MOST)
 			drop(m, i);
 	for (const cJSON *r = m->told ? NULL : document_first(e->said, "requests"); r; r = r->next)
 		take(m, e, r, now_ns);

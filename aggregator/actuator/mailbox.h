@@ -12,7 +12,6 @@ struct request {
 	const char *state; /* "taken", "refused" or "done" */
 	int64_t since_ns; /* monotonic */
 	int64_t since_wall_ns; /* Unix */
-	int64_t ended_ns; /* monotonic; of one that is not taken */
 	cJSON *reasons; /* owned: texts */
 };
 

@@ -82,15 +82,16 @@ static bool check_nodes(const struct api_context *ctx, const cJSON *nodes, struc
 	return good;
 }
 
-static bool check_request(const struct api_context *ctx, const cJSON *tree,
-			  const struct act_ask *ask, struct api_response *rs)
+static bool check_request(const struct api_context *ctx, const cJSON *tree, struct api_response *rs)
 {
-	if (strcmp(ask->action, "drain") == 0 || strcmp(ask->action, "undo") == 0)
-		return check_nodes(ctx, ask->nodes, rs);
+	const char *action = request_member(tree, "action")->valuestring;
+
+	if (strcmp(action, "drain") == 0 || strcmp(action, "undo") == 0)
+		return check_nodes(ctx, request_member(tree, "nodes"), rs);
 	for (const cJSON *m = tree->child; m; m = m->next)
 		if (strcmp(m->string, "action") != 0)
 			return api_fail(rs, FAIL_BAD_REQUEST, m->string, "does not go with %s",
-					ask->action);
+					action);
 	return true;
 }
 
@@ -98,30 +99,25 @@ void api_act_request(const struct api_context *ctx, const struct api_request *rq
 		     struct api_response *rs)
 {
 	cJSON *tree = read_body(ctx, rq, api_act_request_members, rs);
-	const struct act_ask ask = {
-		.action = cJSON_GetStringValue(request_member(tree, "action")),
-		.user = rq->user ? rq->user : "",
-		.nodes = request_member(tree, "nodes"),
-		.dry_run = cJSON_IsTrue(request_member(tree, "dryRun")),
-	};
+	const char *user = rq->user ? rq->user : "";
 	int64_t now_ns = ctx->now_ns();
 	char id[ACT_ID_LEN];
 	struct jsonw w;
 
 	if (!tree)
 		return;
-	if (check_request(ctx, tree, &ask, rs)) {
-		if (act_box_ask(ctx->acts, &ask, now_ns, id)) {
-			api_fail(rs, FAIL_TOO_MANY, NULL, "%d requests wait for the actuator",
-				 ACT_OPEN_MOST);
-		} else {
-			list_answer_open(rs, &w, "ActRequest", now_ns);
-			jsonw_key_string(&w, "id", id);
-			jsonw_key_string(&w, "state", "waiting");
-			list_answer_close(&w);
-		}
+	if (!check_request(ctx, tree, rs)) {
+		cJSON_Delete(tree);
+	} else if (act_box_ask(ctx->acts, tree, user, now_ns, id)) {
+		cJSON_Delete(tree);
+		api_fail(rs, FAIL_TOO_MANY, NULL, "%d requests wait for the actuator",
+			 ACT_OPEN_MOST);
+	} else {
+		list_answer_open(rs, &w, "ActRequest", now_ns);
+		jsonw_key_string(&w, "id", id);
+		jsonw_key_string(&w, "state", "waiting");
+		list_answer_close(&w);
 	}
-	cJSON_Delete(tree);
 }
 
 /* --- reports ---------------------------------------------------------------------------------- */

@@ -2,56 +2,61 @@
 #include "aggregator/api/act_box.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/request_body.h"
+#include "shared/arith.h"
 #include "shared/document.h"
 #include "shared/mem.h"
+#include "shared/message.h"
+#include "shared/timefmt.h"
+#include "shared/utf8.h"
 
-enum { REASONS_MOST = 16 }; /* of a request; those behind them are dropped */
-enum state { FREE, WAITING, TAKEN, REFUSED, DONE };
+enum {
+	REASONS_MOST = 16, /* of a request; those behind them are dropped */
+	TOLD_MAX = 48 * 1024, /* bytes in a frame */
+};
+
+/* The later one counts where two aggregators have others of a request. */
+enum state { WAITING, TIMED_OUT, TAKEN, REFUSED, DONE };
 
 static const char *const states[] = {
-	[WAITING] = "waiting",
-	[TAKEN] = "taken",
-	[REFUSED] = "refused",
-	[DONE] = "done",
+	[WAITING] = "waiting", [TIMED_OUT] = "refused", [TAKEN] = "taken",
+	[REFUSED] = "refused", [DONE] = "done",
 };
 
 struct request {
+	cJSON *json; /* owned: as act_box_write() lists it */
 	enum state state;
-	bool dry_run;
-	int64_t number, at_ns; /* number: Unix ns, made unique; the id */
-	char *action, *user; /* owned */
-	cJSON *nodes, *reasons; /* owned; NULL: none */
+	int64_t since_ns; /* here; Unix time */
+	uint64_t change; /* act_box.changes at the newest state that is told */
 };
 
 struct act_box {
+	/* fixed after start */
+	uint32_t salt; /* ns: two aggregators give no request the same id */
 	pthread_mutex_t lock;
+
 	/* under lock */
-	struct request requests[ACT_REQUESTS_MOST]; /* in order of their numbers, then FREE */
+	struct request requests[ACT_REQUESTS_MOST]; /* in order of their ids */
 	size_t count;
-	int64_t last; /* number */
+	int64_t last; /* Unix ns, made unique: as an id */
 	cJSON *report; /* owned; NULL: none yet */
 	int64_t reported_ns;
+	uint64_t report_change; /* as request.change; 0: the other aggregator told it */
 	uint64_t changes;
 };
-
-static void forget(struct request *r)
-{
-	free(r->action);
-	free(r->user);
-	cJSON_Delete(r->nodes);
-	cJSON_Delete(r->reasons);
-	*r = (struct request){.state = FREE};
-}
 
 struct act_box *act_box_new(void)
 {
 	struct act_box *b = mem_zalloc(1, sizeof(*b));
 
+	b->salt = randombytes_uniform(NS_PER_MS);
 	pthread_mutex_init(&b->lock, NULL);
 	return b;
 }
@@ -61,30 +66,45 @@ void act_box_free(struct act_box *b)
 	if (!b)
 		return;
 	for (size_t i = 0; i < b->count; i++)
-		forget(&b->requests[i]);
+		cJSON_Delete(b->requests[i].json);
 	cJSON_Delete(b->report);
 	pthread_mutex_destroy(&b->lock);
 	free(b);
 }
 
-static void write_id(const struct request *r, char id[ACT_ID_LEN])
+/* --- requests; all under lock ----------------------------------------------------------------- */
+
+static const char *id_of(const struct request *r)
 {
-	snprintf(id, ACT_ID_LEN, "%016llx", (unsigned long long)r->number);
+	return document_text(r->json, "id");
 }
 
-/* --- requests; all under lock ----------------------------------------------------------------- */
+/* Takes the member "reasons" of `told` over, if there is one. */
+static void set_state(struct act_box *b, struct request *r, enum state state, cJSON *told)
+{
+	cJSON *reasons = cJSON_DetachItemFromObjectCaseSensitive(told, "reasons");
+
+	while (cJSON_GetArraySize(reasons) > REASONS_MOST)
+		cJSON_DeleteItemFromArray(reasons, REASONS_MOST);
+	cJSON_ReplaceItemInObjectCaseSensitive(r->json, "state", cJSON_CreateString(states[state]));
+	cJSON_ReplaceItemInObjectCaseSensitive(r->json, "reasons",
+					       reasons ? reasons : cJSON_CreateArray());
+	b->changes++;
+	if (r->state != state)
+		r->change = b->changes;
+	r->state = state;
+}
 
 static void expire(struct act_box *b, int64_t now_ns)
 {
 	for (size_t i = 0; i < b->count; i++) {
 		struct request *r = &b->requests[i];
 
-		if (r->state != WAITING || now_ns - r->at_ns <= ACT_WAIT_NS)
+		if (r->state != WAITING || now_ns - r->since_ns <= ACT_WAIT_NS)
 			continue;
-		r->state = REFUSED;
-		r->reasons = cJSON_CreateArray();
-		cJSON_AddItemToArray(r->reasons, cJSON_CreateString("no actuator has asked"));
-		b->changes++;
+		set_state(b, r, TIMED_OUT, NULL);
+		cJSON_AddItemToArray(cJSON_GetObjectItemCaseSensitive(r->json, "reasons"),
+				     cJSON_CreateString("no actuator has asked"));
 	}
 }
 
@@ -97,134 +117,260 @@ static size_t count_waiting(const struct act_box *b)
 	return count;
 }
 
-/* The place behind all others. The oldest finished one makes room, or the oldest taken one. */
-static struct request *make_room(struct act_box *b)
+/* The oldest finished one, or the oldest one. */
+static void make_room(struct act_box *b)
 {
 	size_t goes = 0;
 
-	if (b->count == ACT_REQUESTS_MOST) {
-		while (goes < b->count && b->requests[goes].state < REFUSED)
-			goes++;
-		for (size_t i = 0; goes == b->count; i++)
-			if (b->requests[i].state == TAKEN)
-				goes = i;
-		forget(&b->requests[goes]);
-		b->count--;
-		memmove(&b->requests[goes], &b->requests[goes + 1],
-			(b->count - goes) * sizeof(b->requests[0]));
-	}
-	return &b->requests[b->count++];
+	while (goes < b->count &&
+	       (b->requests[goes].state == WAITING || b->requests[goes].state == TAKEN))
+		goes++;
+	goes %= b->count;
+	cJSON_Delete(b->requests[goes].json);
+	b->count--;
+	memmove(&b->requests[goes], &b->requests[goes + 1],
+		(b->count - goes) * sizeof(b->requests[0]));
 }
 
-int act_box_ask(struct act_box *b, const struct act_ask *ask, int64_t now_ns, char id[ACT_ID_LEN])
+/* Takes the tree over. */
+static struct request *add(struct act_box *b, cJSON *json, int64_t now_ns)
 {
 	struct request *r;
+
+	if (b->count == ACT_REQUESTS_MOST)
+		make_room(b);
+	r = &b->requests[b->count++];
+	for (; r > b->requests && strcmp(id_of(r - 1), document_text(json, "id")) > 0; r--)
+		*r = r[-1];
+	*r = (struct request){.json = json, .since_ns = now_ns, .change = ++b->changes};
+	return r;
+}
+
+static void complete(cJSON *request, const char *id, const char *user, int64_t now_ns)
+{
+	char at[TIMEFMT_LEN];
+
+	timefmt_rfc3339(now_ns, at);
+	cJSON_AddStringToObject(request, "id", id);
+	if (!document_at(request, "nodes"))
+		cJSON_AddArrayToObject(request, "nodes");
+	if (!document_at(request, "dryRun"))
+		cJSON_AddFalseToObject(request, "dryRun");
+	if (*user)
+		utf8_clean(cJSON_AddStringToObject(request, "user", user)->valuestring);
+	cJSON_AddStringToObject(request, "at", at);
+	cJSON_AddStringToObject(request, "state", states[WAITING]);
+	cJSON_AddArrayToObject(request, "reasons");
+}
+
+int act_box_ask(struct act_box *b, cJSON *request, const char *user, int64_t now_ns,
+		char id[ACT_ID_LEN])
+{
 	int rc = -EAGAIN;
 
 	pthread_mutex_lock(&b->lock);
 	expire(b, now_ns);
 	if (count_waiting(b) < ACT_OPEN_MOST) {
-		b->last = now_ns > b->last ? now_ns : b->last + 1;
-		r = make_room(b);
-		*r = (struct request){
-			.state = WAITING,
-			.dry_run = ask->dry_run,
-			.number = b->last,
-			.at_ns = now_ns,
-			.action = mem_strdup(ask->action),
-			.user = mem_strdup(ask->user),
-			.nodes = ask->nodes ? cJSON_Duplicate(ask->nodes, true) : NULL,
-		};
-		write_id(r, id);
-		b->changes++;
+		b->last = int_max(b->last + 1, now_ns + b->salt);
+		snprintf(id, ACT_ID_LEN, "%016" PRIx64, (uint64_t)b->last);
+		complete(request, id, user, now_ns);
+		add(b, request, now_ns);
 		rc = 0;
 	}
 	pthread_mutex_unlock(&b->lock);
 	return rc;
 }
 
-/* --- the report ------------------------------------------------------------------------------- */
+/* --- the report; all under lock --------------------------------------------------------------- */
 
-/* Under lock. Takes the reasons out of the report. */
-static void apply(struct act_box *b, cJSON *reported)
+static struct request *find(struct act_box *b, const cJSON *told)
 {
-	const char *named = document_text(reported, "id"),
-		   *state = document_text(reported, "state");
-	char id[ACT_ID_LEN];
+	for (size_t i = 0; i < b->count; i++)
+		if (document_is(told, "id", id_of(&b->requests[i])))
+			return &b->requests[i];
+	return NULL;
+}
 
-	for (size_t i = 0; i < b->count; i++) {
-		struct request *r = &b->requests[i];
+static enum state state_of(const cJSON *told)
+{
+	enum state state = DONE;
 
-		write_id(r, id);
-		if (strcmp(id, named) != 0)
-			continue;
-		r->state = TAKEN;
-		while (r->state < DONE && strcmp(states[r->state], state) != 0)
-			r->state++;
-		cJSON_Delete(r->reasons);
-		r->reasons = cJSON_DetachItemFromObjectCaseSensitive(reported, "reasons");
-		while (cJSON_GetArraySize(r->reasons) > REASONS_MOST)
-			cJSON_DeleteItemFromArray(r->reasons, REASONS_MOST);
-	}
+	while (state > WAITING && !document_is(told, "state", states[state]))
+		state--;
+	return state;
+}
+
+/* Takes over the report of that time, or fails with -ESTALE. */
+static int put_report(struct act_box *b, cJSON *report, int64_t at_ns)
+{
+	if (b->report && at_ns - b->reported_ns < ACT_NEWER_NS &&
+	    document_number(report, "transitions") < document_number(b->report, "transitions"))
+		return -ESTALE;
+	cJSON_Delete(b->report);
+	b->report = report;
+	b->reported_ns = at_ns;
+	b->report_change = ++b->changes;
+	return 0;
 }
 
 int act_box_report(struct act_box *b, cJSON *report, int64_t now_ns)
 {
-	cJSON *requests, *old = NULL, *item;
-	int rc = 0;
+	cJSON *requests = NULL, *item;
+	int rc;
 
 	pthread_mutex_lock(&b->lock);
 	expire(b, now_ns);
-	if (b->report && now_ns - b->reported_ns < ACT_NEWER_NS &&
-	    document_number(report, "transitions") < document_number(b->report, "transitions")) {
-		rc = -ESTALE;
-	} else {
+	rc = put_report(b, report, now_ns);
+	if (!rc)
 		requests = cJSON_DetachItemFromObjectCaseSensitive(report, "requests");
-		cJSON_ArrayForEach (item, requests)
-			apply(b, item);
-		/* Under lock. The answer to the report hands them out. */
-		for (size_t i = 0; i < b->count; i++)
-			if (b->requests[i].state == WAITING)
-				b->requests[i].state = TAKEN;
-		cJSON_Delete(requests);
-		old = b->report;
-		b->report = report;
-		b->reported_ns = now_ns;
-		b->changes++;
+	cJSON_ArrayForEach (item, requests) {
+		struct request *r = find(b, item);
+
+		if (r)
+			set_state(b, r, state_of(item), item);
+	}
+	/* The answer to the report hands them out. */
+	for (size_t i = 0; i < b->count && !rc; i++)
+		if (b->requests[i].state == WAITING)
+			set_state(b, &b->requests[i], TAKEN, NULL);
+	pthread_mutex_unlock(&b->lock);
+	cJSON_Delete(requests);
+	return rc;
+}
+
+/* --- the other aggregator --------------------------------------------------------------------- */
+
+/* Fields 1 to 10 of Exchange (shared/body.proto) are others'. */
+struct told {
+	struct span request, report;
+	int64_t report_age_ns;
+};
+
+#define ROW(number, member, ...)                                                                   \
+	[(number)-1] = {.name = #member, .offset = offsetof(struct told, member), __VA_ARGS__}
+
+static const struct message_field told_rows[] = {
+	ROW(11, request, .kind = MESSAGE_SPAN),
+	ROW(12, report, .kind = MESSAGE_SPAN),
+	ROW(13, report_age_ns, .kind = MESSAGE_U64, .bounded = true, .most = INT64_MAX / 4),
+};
+static const struct message told_message = MESSAGE(told_rows);
+
+/* Under lock. What changed first after *at, which becomes that change; NULL: nothing. */
+static const cJSON *find_change(const struct act_box *b, uint64_t *at)
+{
+	uint64_t first = b->report_change > *at ? b->report_change : UINT64_MAX, after = *at;
+	const cJSON *json = first < UINT64_MAX ? b->report : NULL;
+
+	for (size_t i = 0; i < b->count; i++) {
+		const struct request *r = &b->requests[i];
+
+		if (r->state == TIMED_OUT || r->change <= after || r->change > first)
+			continue;
+		first = r->change;
+		json = r->json;
+	}
+	if (json)
+		*at = first;
+	return json;
+}
+
+bool act_box_tell(struct act_box *b, uint64_t *at, int64_t now_ns, struct buf *body)
+{
+	struct told told = {.report_age_ns = 0};
+	const cJSON *json;
+	struct span *span = &told.request;
+	char *text = NULL;
+
+	if (!b)
+		return false;
+	pthread_mutex_lock(&b->lock);
+	json = find_change(b, at);
+	if (json)
+		text = cJSON_PrintUnformatted(json);
+	if (json && json == b->report) {
+		span = &told.report;
+		told.report_age_ns = int_max(0, now_ns - b->reported_ns);
 	}
 	pthread_mutex_unlock(&b->lock);
-	cJSON_Delete(old);
-	return rc;
+	if (text && strlen(text) <= TOLD_MAX) {
+		*span = (struct span){(const uint8_t *)text, strlen(text)};
+		message_encode(&told_message, &told, body);
+	}
+	cJSON_free(text);
+	return json;
+}
+
+/* Under lock. Keeps the later state; a request that is older than all of a full box is left out. */
+static void hear_request(struct act_box *b, cJSON *told, int64_t now_ns)
+{
+	struct request *r = find(b, told);
+	enum state state = state_of(told);
+
+	if (!r && b->count == ACT_REQUESTS_MOST &&
+	    strcmp(document_text(told, "id"), id_of(b->requests)) < 0)
+		return;
+	if (!r)
+		r = add(b, cJSON_Duplicate(told, true), now_ns);
+	if (state > r->state)
+		set_state(b, r, state, told);
+}
+
+/* NULL: the text is not such an object. */
+static cJSON *read_told(struct span text, const struct api_field *members)
+{
+	struct api_response rs = {.status = 200};
+	cJSON *tree = cJSON_ParseWithLength((const char *)text.data, text.len);
+	bool good = cJSON_IsObject(tree) && request_check(tree, members, &rs);
+
+	buf_fini(&rs.body);
+	if (good)
+		return tree;
+	cJSON_Delete(tree);
+	return NULL;
+}
+
+int act_box_hear(struct act_box *b, const struct buf *body, int64_t now_ns, struct error *error)
+{
+	struct told told = {.report_age_ns = 0};
+	cJSON *request, *report;
+	int64_t at_ns;
+	int rc;
+
+	if (!b)
+		return 0;
+	rc = message_decode(&told_message, (struct span){(const uint8_t *)body->data, body->len},
+			    &told, error);
+	request = read_told(told.request, api_act_told_members);
+	report = read_told(told.report, api_act_report_members);
+	at_ns = now_ns - told.report_age_ns;
+	if (!rc && ((told.request.len && !request) || (told.report.len && !report)))
+		rc = error_fail(error, -EBADMSG,
+				"a request to the actuator, or its report, is malformed");
+	if (!rc) {
+		pthread_mutex_lock(&b->lock);
+		if (request)
+			hear_request(b, request, now_ns);
+		if (report && (!b->report || at_ns > b->reported_ns) &&
+		    !put_report(b, report, at_ns)) {
+			b->report_change = 0;
+			report = NULL;
+		}
+		pthread_mutex_unlock(&b->lock);
+	}
+	cJSON_Delete(request);
+	cJSON_Delete(report);
+	return rc ? -EBADMSG : 0;
 }
 
 /* --- both, written ---------------------------------------------------------------------------- */
 
-/* NULL: an empty list where `empty`, else null. */
-static void write_tree(struct jsonw *w, const char *key, const cJSON *tree, bool empty)
+static void write_tree(struct jsonw *w, const cJSON *tree)
 {
 	char *text = tree ? cJSON_PrintUnformatted(tree) : NULL;
-	const char *json = text ? text : empty ? "[]" : "null";
 
-	jsonw_key(w, key);
-	buf_add_str(jsonw_json(w), json);
+	buf_add_str(jsonw_json(w), text ? text : "null");
 	cJSON_free(text);
-}
-
-static void write_request(struct jsonw *w, const struct request *r)
-{
-	char id[ACT_ID_LEN];
-
-	write_id(r, id);
-	jsonw_object_open(w);
-	jsonw_key_string(w, "id", id);
-	jsonw_key_string(w, "action", r->action);
-	write_tree(w, "nodes", r->nodes, true);
-	jsonw_key_bool(w, "dryRun", r->dry_run);
-	jsonw_key_text(w, "user", r->user);
-	jsonw_key_time(w, "at", r->at_ns);
-	jsonw_key_string(w, "state", states[r->state]);
-	write_tree(w, "reasons", r->reasons, true);
-	jsonw_object_close(w);
 }
 
 uint64_t act_box_write(struct act_box *b, int64_t now_ns, struct jsonw *w)
@@ -233,13 +379,14 @@ uint64_t act_box_write(struct act_box *b, int64_t now_ns, struct jsonw *w)
 
 	pthread_mutex_lock(&b->lock);
 	expire(b, now_ns);
-	write_tree(w, "actuator", b->report, false);
+	jsonw_key(w, "actuator");
+	write_tree(w, b->report);
 	if (b->report)
 		jsonw_key_fixed(w, "reportedAgoSeconds",
 				(double)(now_ns - b->reported_ns) / NS_PER_SEC, 1);
 	jsonw_key_array(w, "requests");
 	for (size_t i = 0; i < b->count; i++)
-		write_request(w, &b->requests[i]);
+		write_tree(w, b->requests[i].json);
 	jsonw_array_close(w);
 	changes = b->changes + 1;
 	pthread_mutex_unlock(&b->lock);

@@ -7,6 +7,9 @@
  *	   |          |
  *	   +----------+-----> refused, by the actuator; waiting also after ACT_WAIT_NS without a word
  *
+ * Two aggregators tell each other every request and report (--peer), so either one has both. The
+ * report with the later time counts, and of a request the state that is further on.
+ *
  * Any thread; one mutex, held for copies. Requests are at most ACT_REQUESTS_MOST, of which the
  * finished ones make room first, and at most ACT_OPEN_MOST of them wait.
  */
@@ -16,7 +19,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shared/buf.h"
 #include "shared/clock.h"
+#include "shared/error.h"
 #include "shared/jsonw.h"
 
 enum { ACT_REQUESTS_MOST = 64, ACT_OPEN_MOST = 16, ACT_ID_LEN = 24 };
@@ -24,18 +29,15 @@ enum { ACT_REQUESTS_MOST = 64, ACT_OPEN_MOST = 16, ACT_ID_LEN = 24 };
 /* A report of an older holder is refused for so long: a new Lease begins to count anew. */
 #define ACT_NEWER_NS (60 * NS_PER_SEC)
 
-/* As it is asked; the texts are copied. */
-struct act_ask {
-	const char *action, *user;
-	const cJSON *nodes; /* a list of texts; NULL: none */
-	bool dry_run;
-};
-
 struct act_box;
 struct act_box *act_box_new(void);
 void act_box_free(struct act_box *b); /* NULL is allowed */
-/* 0 with the id, or -EAGAIN: as many wait as may. */
-int act_box_ask(struct act_box *b, const struct act_ask *ask, int64_t now_ns, char id[ACT_ID_LEN]);
+/*
+ * Takes over the body of a request that request_check() passed; user "": not known. 0 with the id, or
+ * -EAGAIN: as many wait as may; then the body stays the caller's.
+ */
+int act_box_ask(struct act_box *b, cJSON *request, const char *user, int64_t now_ns,
+		char id[ACT_ID_LEN]);
 /*
  * Takes over a body that request_check() passed. Waiting requests become taken: the answer hands
  * them out. Requests that it names and the box does not know are ignored. -ESTALE: the newest
@@ -47,3 +49,13 @@ int act_box_report(struct act_box *b, cJSON *report, int64_t now_ns);
  * number that changes whenever anything but the age does; never 0.
  */
 uint64_t act_box_write(struct act_box *b, int64_t now_ns, struct jsonw *w);
+
+/* --- fields of Exchange in shared/body.proto; b NULL: there are none */
+
+/*
+ * Appends the first request or report that changed after *at, and sets *at to that change; 0 is
+ * before all. One of more than 48 KiB is left out. False: there is none. now_ns: Unix time.
+ */
+bool act_box_tell(struct act_box *b, uint64_t *at, int64_t now_ns, struct buf *body);
+/* Reads the fields of a body. -EBADMSG with the reason, and nothing is changed. */
+int act_box_hear(struct act_box *b, const struct buf *body, int64_t now_ns, struct error *error);

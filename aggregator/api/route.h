@@ -89,4 +89,4 @@ bool api_query_flag(const struct api_request *rq, const char *name);
 /* Members of bodies, for those who read them. */
 extern const struct api_field api_admit_members[], api_preempt_members[], api_reserve_members[],
 	api_scores_members[], api_fit_members[], api_act_request_members[],
-	api_act_report_members[], api_wave_report_members[];
+	api_act_report_members[], api_act_told_members[], api_wave_report_members[];

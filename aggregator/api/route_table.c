@@ -191,7 +191,7 @@ static const struct api_field slack_query[] = {
 /* --- the actuator ----------------------------------------------------------------------------- */
 
 static const char *const actions[] = {"drain", "undo", "pause", "resume", NULL};
-static const char *const request_states[] = {"taken", "refused", "done", NULL};
+static const char *const told_states[] = {"waiting", "taken", "refused", "done", NULL};
 static const char *const phases[] = {"claimed", "tainted",    "evicting", "verified",
 				     "drained", "rolledBack", NULL};
 static const char *const outcomes[] = {"drained", "rolledBack", "stopped", NULL};
@@ -205,8 +205,19 @@ const struct api_field api_act_request_members[] = {
 };
 static const struct api_field reported_request[] = {
 	REQUIRED("id", API_STRING, NULL, "The request's."),
-	REQUIRED("state", API_STRING, request_states, "What became of it."),
+	REQUIRED("state", API_STRING, told_states + 1, "What became of it."),
 	OPTIONAL("reasons", API_NAMES, NULL, "Why it is refused."),
+	{0},
+};
+const struct api_field api_act_told_members[] = {
+	REQUIRED("id", API_STRING, NULL, "The request's."),
+	REQUIRED("action", API_STRING, actions, "What the actuator is to do."),
+	REQUIRED("nodes", API_NAMES, NULL, "The nodes."),
+	REQUIRED("dryRun", API_BOOLEAN, NULL, "Change nothing, and tell."),
+	OPTIONAL("user", API_STRING, NULL, "Whose request it is."),
+	REQUIRED("at", API_TIME, NULL, "When it was made."),
+	REQUIRED("state", API_STRING, told_states, "What became of it."),
+	REQUIRED("reasons", API_NAMES, NULL, "Why it is refused."),
 	{0},
 };
 static const struct api_field reported_node[] = {

@@ -30,6 +30,7 @@
 enum { BAR_WIDTH = 20 };
 #define POLL_NS	   NS_PER_SEC
 #define PATIENT_NS (60 * NS_PER_SEC) /* without an answer */
+#define GONE_NS	   (5 * NS_PER_SEC) /* answers lack the request: of two aggregators one learns it */
 
 static const struct option_spec specs[] = {
 	CLI_FLAG("dry-run", 0, dry_run,
@@ -88,6 +89,7 @@ struct follow {
 	size_t drawn; /* lines of the newest picture */
 	struct buf body; /* the newest answer */
 	cJSON *doc; /* the same, parsed; owned; NULL: none yet */
+	int64_t missed_ns; /* since when answers lack the request; 0: they have it */
 };
 
 static const cJSON *request_of(const struct follow *f)
@@ -241,12 +243,16 @@ static bool read_state(struct follow *f, int64_t *heard_ns, int *code)
 	cJSON_Delete(f->doc);
 	f->doc = doc;
 	f->cli->reason.text[0] = '\0';
-	if (request_of(f))
+	if (request_of(f)) {
+		f->missed_ns = 0;
 		return true;
+	}
+	if (!f->missed_ns)
+		f->missed_ns = *heard_ns;
 	*code = error_fail(&f->cli->reason, CLI_ERROR,
 			   "the request is gone: the aggregator began anew; evenkeel act status "
 			   "shows what the actuator does");
-	return false;
+	return *heard_ns - f->missed_ns < GONE_NS;
 }
 
 static bool is_over(const struct follow *f)

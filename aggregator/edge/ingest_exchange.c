@@ -12,8 +12,8 @@
  *
  * What is told is the present state of a pod, not a change: frames may be merged, repeated, or lost
  * with their connection. A new connection begins with all reservations. Without news there is a
- * frame without reservations every BEAT_NS. Frames also tell of plans (aggregator/planner/plan_peer.h),
- * at once where a piece of their memory is due.
+ * frame without reservations every BEAT_NS. Frames also tell of plans (aggregator/planner/plan_peer.h)
+ * and of requests to the actuator (aggregator/api/act_box.h), at once while more of them is due.
  *
  *	ALONE --connected--> SYNCING --all reservations are acknowledged--> TOGETHER
  *	  ^			|					       |
@@ -70,6 +70,7 @@ struct exchange {
 	struct endpoint endpoint;
 	struct reservations *reservations; /* borrowed */
 	struct plan_peer *plans; /* borrowed */
+	struct act_box *acts; /* borrowed; NULL: there is nothing to tell of it */
 	struct exchange_counters *counters; /* borrowed */
 	struct resolver *resolver;
 	struct helper teller, listener;
@@ -85,12 +86,13 @@ struct exchange {
 	uint64_t session, sequence;
 	struct buf body;
 	struct plan_telling telling;
-	bool more; /* of it is due */
+	uint64_t acts_told; /* the newest change of acts that was told */
+	bool more; /* of the memory or the acts is due */
 	unsigned int attempt; /* chooses the key: the other one may not have all */
 	bool failure_logged;
 
 	/* listener */
-	bool refusal_logged; /* of plans */
+	bool refusal_logged; /* of plans or acts */
 
 	/* under lock */
 	struct keyring keys; /* the loop thread, which changes them, reads them without */
@@ -319,6 +321,7 @@ static int tell_due(struct exchange *x, struct error *why)
 	free(uids);
 	if (!rc) {
 		x->more = plan_peer_tell(x->plans, &x->telling, &x->body, clock_mono_ns());
+		x->more |= act_box_tell(x->acts, &x->acts_told, clock_wall_ns(), &x->body);
 		rc = flush(x, why);
 	}
 	if (rc)
@@ -352,6 +355,7 @@ static void *run_teller(void *arg)
 		disconnect(x);
 		buf_fini(&x->telling.memory);
 		x->telling = (struct plan_telling){.version = 0};
+		x->acts_told = 0;
 		x->more = false;
 		if (!x->failure_logged && !is_stopping(x))
 			log_warn("schedulers are answered without the other aggregator, %s: %s",
@@ -363,17 +367,20 @@ static void *run_teller(void *arg)
 
 /* --- the listener ----------------------------------------------------------------------------- */
 
-/* Takes over plans. Bad ones are left out: the other aggregator shall go on with reservations. */
-static void hear_plans(struct exchange *x, struct plan_hearing *hearing, const struct buf *body)
+/* Takes over plans and acts. Bad ones are left out: the exchange of reservations goes on. */
+static void hear_more(struct exchange *x, struct plan_hearing *hearing, const struct buf *body)
 {
 	struct error why = {""};
+	int rc = plan_peer_hear(x->plans, hearing, body, clock_mono_ns(), &why);
 
-	if (!plan_peer_hear(x->plans, hearing, body, clock_mono_ns(), &why)) {
+	if (!rc)
+		rc = act_box_hear(x->acts, body, clock_wall_ns(), &why);
+	if (!rc) {
 		x->refusal_logged = false;
 		return;
 	}
 	if (!x->refusal_logged)
-		log_warn("the other aggregator's plans are left out: %s", why.text);
+		log_warn("the other aggregator tells what is left out: %s", why.text);
 	x->refusal_logged = true;
 }
 
@@ -396,7 +403,7 @@ static bool serve_one(struct exchange *x, struct incoming *in, struct plan_heari
 		ack.status = ACK_REFUSED;
 		snprintf(ack.reason, sizeof(ack.reason), "%.200s", why.text);
 	} else {
-		hear_plans(x, hearing, body);
+		hear_more(x, hearing, body);
 	}
 	counter_add(&x->counters->received, count);
 	buf_clear(body);
@@ -477,7 +484,7 @@ void exchange_set_keys(struct exchange *x, const struct keyring *keys)
 
 static struct exchange *new_exchange(const struct endpoint *endpoint, const struct keyring *keys,
 				     struct reservations *reservations, struct plan_peer *plans,
-				     struct exchange_counters *counters)
+				     struct act_box *acts, struct exchange_counters *counters)
 {
 	struct exchange *x = mem_zalloc(1, sizeof(*x));
 
@@ -485,6 +492,7 @@ static struct exchange *new_exchange(const struct endpoint *endpoint, const stru
 	x->endpoint = *endpoint;
 	x->reservations = reservations;
 	x->plans = plans;
+	x->acts = acts;
 	x->counters = counters;
 	x->fd = x->given.fd = -1;
 	pthread_mutex_init(&x->lock, NULL);
@@ -496,7 +504,7 @@ static struct exchange *new_exchange(const struct endpoint *endpoint, const stru
 }
 
 int exchange_open(struct exchange **out, const char *url, const struct keyring *keys,
-		  struct reservations *reservations, struct plan_peer *plans,
+		  struct reservations *reservations, struct plan_peer *plans, struct act_box *acts,
 		  struct exchange_counters *counters, struct error *error)
 {
 	struct endpoint endpoint;
@@ -505,7 +513,7 @@ int exchange_open(struct exchange **out, const char *url, const struct keyring *
 
 	if (rc)
 		return rc;
-	x = new_exchange(&endpoint, keys, reservations, plans, counters);
+	x = new_exchange(&endpoint, keys, reservations, plans, acts, counters);
 	rc = resolver_open(&x->resolver, endpoint.host, NULL, NULL, error);
 	if (!rc)
 		rc = helper_start(&x->listener, "the exchange", run_listener, x, error);

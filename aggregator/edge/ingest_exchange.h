@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The exchange with another aggregator (--peer): tells it what answers to schedulers reserve, before
- * these go out, and of plans; and takes over what it tells.
+ * The exchange with another aggregator (--peer): tells it what answers to schedulers reserve before
+ * these go out, plans, and requests to the actuator; and takes over what it tells.
  */
 #pragma once
 
 #include <stdbool.h>
 
+#include "aggregator/api/act_box.h"
 #include "aggregator/planner/plan_peer.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/reservations.h"
@@ -24,11 +25,11 @@ struct exchange;
 /*
  * Starts threads. url: tcp://HOST:PORT, the --ingest of the other aggregator; HOST may be a name
  * that has the addresses of both. keys: those that only aggregators have, or the shared ones. -EINVAL,
- * or -errno with the reason. The reservations tell it from now on; they, the plans and the counters
- * are borrowed.
+ * or -errno with the reason. acts NULL: it tells nothing of requests to the actuator. The
+ * reservations tell it from now on; they, the plans, the acts and the counters are borrowed.
  */
 int exchange_open(struct exchange **x, const char *url, const struct keyring *keys,
-		  struct reservations *reservations, struct plan_peer *plans,
+		  struct reservations *reservations, struct plan_peer *plans, struct act_box *acts,
 		  struct exchange_counters *counters, struct error *error);
 /* When nobody answers schedulers any more. NULL is allowed, as below. */
 void exchange_close(struct exchange *x);

@@ -2,7 +2,7 @@
 /*
  * Any body that is sent to the actuator's mailbox is refused with a reason, or answered; the mailbox
  * stays within its bounds, and what GET answers afterwards is one JSON object. The first byte says
- * where the body goes.
+ * where the body goes; the last place is a frame of another aggregator.
  */
 #include <assert.h>
 #include <cjson/cJSON.h>
@@ -68,11 +68,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	view_slot_publish(ctx.views, quota_fixture_view(quota_fixture_node("a", "cpu: 4")));
 	if (size) {
-		const char *const *to = targets[data[0] % 3];
+		const struct buf frame = {body, size - 1, size};
+		unsigned int place = data[0] % 4;
+		struct error why;
 
 		memcpy(body, data + 1, size - 1);
 		body[size - 1] = '\0';
-		cJSON_Delete(answer(&ctx, to[0], to[1], body, size - 1));
+		if (place < 3)
+			cJSON_Delete(
+				answer(&ctx, targets[place][0], targets[place][1], body, size - 1));
+		else
+			act_box_hear(ctx.acts, &frame, now_ns(), &why);
 		expect_list(&ctx, "/v1/act", "requests", 1);
 		expect_list(&ctx, "/v1/drain/history", "items", 1);
 	}

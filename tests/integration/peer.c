@@ -267,23 +267,44 @@ static void a_burst_stacks_no_more_than_by_one(void **state)
 	assert_true(both <= one + alone);
 }
 
-/* --- alone ------------------------------------------------------------------------------------ */
-
 struct wait {
 	struct scene *scene;
 	int charged;
 };
-
-static bool is_alone(void *ctx)
-{
-	return metric(ctx, 0, CONNECTED) == 0;
-}
 
 static bool has_all(void *ctx)
 {
 	const struct wait *w = ctx;
 
 	return metric(w->scene, 1, CHARGED) == w->charged;
+}
+
+/* They would be in the frame of the reservation. An agent has the shared key, too. */
+static void a_shared_key_exchanges_no_requests_to_the_actuator(void **state)
+{
+	struct scene *s = *state;
+	struct wait w = {s, 1};
+	char *url = mem_printf("http://127.0.0.1:%d/v1/act/requests",
+			       s->stack->aggregators[0].http_port);
+	struct buf answer = BUF_INIT;
+	cJSON *act;
+
+	start_both(s);
+	assert_int_equal(http_post(url, "{\"action\":\"pause\"}", &answer), 202);
+	place(s, 0, 0, 0);
+	assert_true(await(has_all, &w, 20));
+	act = stack_get(s->stack, 1, "/v1/act");
+	assert_int_equal(cJSON_GetArraySize(json_at(act, "requests")), 0);
+	cJSON_Delete(act);
+	buf_fini(&answer);
+	free(url);
+}
+
+/* --- alone ------------------------------------------------------------------------------------ */
+
+static bool is_alone(void *ctx)
+{
+	return metric(ctx, 0, CONNECTED) == 0;
 }
 
 static bool logged(const struct scene *s, const char *text)
@@ -413,6 +434,7 @@ int main(void)
 		TEST(the_other_knows_before_the_answer),
 		TEST(both_hold_one_quota),
 		TEST(a_burst_stacks_no_more_than_by_one),
+		TEST(a_shared_key_exchanges_no_requests_to_the_actuator),
 		TEST(a_silent_one_costs_an_answer_5_ms_once),
 		TEST(a_new_one_gets_all_reservations),
 		TEST(the_keys_are_those_of_enrolment),

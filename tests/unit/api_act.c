@@ -14,6 +14,7 @@
 #include "aggregator/api/act_box.h"
 #include "aggregator/planner/drain_log.h"
 #include "shared/mem.h"
+#include "shared/message.h"
 #include "tests/api_fixture.h"
 #include "tests/view_fixture.h"
 
@@ -428,6 +429,176 @@ static void test_a_snapshot_has_no_actuator(void **state)
 	f.ctx.decisions = decisions;
 }
 
+/* --- two aggregators */
+
+/* All that one has, as on a new connection. */
+static void tell_all(struct act_box *from, struct act_box *to)
+{
+	struct buf body = BUF_INIT;
+	struct error why = {""};
+	uint64_t at = 0;
+
+	while (act_box_tell(from, &at, now, &body)) {
+		if (act_box_hear(to, &body, now, &why))
+			fail_msg("%s", why.text);
+		buf_clear(&body);
+	}
+	buf_fini(&body);
+}
+
+static void expect_request(struct act_box *acts, const char *state, const char *reason)
+{
+	f.ctx.acts = acts;
+	assert_int_equal(api_fixture_get(&f, "/v1/act"), 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "requests")), 1);
+	assert_string_equal(text("requests.0.action"), "drain");
+	assert_string_equal(text("requests.0.nodes.0"), "alpha");
+	assert_string_equal(text("requests.0.state"), state);
+	if (reason)
+		assert_string_equal(text("requests.0.reasons.0"), reason);
+}
+
+static void report_to(struct act_box *acts, const char *body)
+{
+	f.ctx.acts = acts;
+	assert_int_equal(report(body), 200);
+}
+
+static void test_two_aggregators_tell_each_other(void **state)
+{
+	struct act_box *one = f.ctx.acts, *other = act_box_new();
+	char body[256];
+
+	(void)state;
+	assert_int_equal(ask("{'action':'drain','nodes':['alpha']}"), 202);
+	snprintf(body, sizeof(body),
+		 "{'holder':'two','transitions':2,'requests':[{'id':'%s','state':'refused',"
+		 "'reasons':['a']}]}",
+		 text("id"));
+	tell_all(one, other);
+	expect_request(other, "waiting", NULL);
+	report_to(other, "{'holder':'one','transitions':1}");
+	expect_request(other, "taken", NULL);
+	/* An aggregator that was cut off gives up alone. */
+	now += ACT_WAIT_NS + 1;
+	expect_request(one, "refused", "no actuator has asked");
+	tell_all(one, other);
+	expect_request(other, "taken", NULL);
+	tell_all(other, one);
+	expect_request(one, "taken", NULL);
+	assert_string_equal(text("actuator.holder"), "one");
+	assert_true(number("reportedAgoSeconds") == 60);
+	/* The actuator reports to the other one again. */
+	now += NS_PER_SEC;
+	report_to(one, body);
+	tell_all(other, one);
+	tell_all(one, other);
+	for (int i = 0; i < 2; i++) {
+		expect_request(i ? one : other, "refused", "a");
+		assert_string_equal(text("actuator.holder"), "two");
+	}
+	act_box_free(other);
+	f.ctx.acts = one;
+}
+
+/* An aggregator that comes back with older requests than the 64 of the other one. */
+static void test_older_requests_push_no_newer_ones_out(void **state)
+{
+	struct act_box *one = f.ctx.acts, *other = act_box_new();
+	char oldest[ACT_ID_LEN];
+
+	(void)state;
+	assert_int_equal(ask("{'action':'pause'}"), 202);
+	report_to(one, "{'holder':'one','transitions':1}");
+	f.ctx.acts = other;
+	for (int i = 0; i < ACT_REQUESTS_MOST; i++) {
+		now += ACT_WAIT_NS + 1;
+		assert_int_equal(ask("{'action':'resume'}"), 202);
+		if (!i)
+			snprintf(oldest, sizeof(oldest), "%s", text("id"));
+	}
+	tell_all(one, other);
+	assert_int_equal(api_fixture_get(&f, "/v1/act"), 200);
+	assert_string_equal(text("requests.0.id"), oldest);
+	tell_all(other, one);
+	f.ctx.acts = one;
+	assert_int_equal(api_fixture_get(&f, "/v1/act"), 200);
+	/* Of the other one those that wait: what it gave up is not told. */
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "requests")), 2);
+	assert_string_equal(text("requests.0.action"), "pause");
+	assert_string_equal(text("requests.1.action"), "resume");
+	act_box_free(other);
+}
+
+/* More of them wait than one aggregator lets in. */
+static void test_64_told_requests_are_remembered(void **state)
+{
+	(void)state;
+	for (int i = 0; i < ACT_REQUESTS_MOST + 2; i++) {
+		struct buf body = BUF_INIT;
+		struct error why = {""};
+		size_t mark = message_open(&body, 11);
+
+		buf_printf(&body,
+			   "{\"id\":\"%02d\",\"action\":\"pause\",\"nodes\":[],\"dryRun\":false,"
+			   "\"at\":"
+			   "\"2026-01-31T12:00:00Z\",\"state\":\"waiting\",\"reasons\":[]}",
+			   i);
+		message_close(&body, mark);
+		assert_int_equal(act_box_hear(f.ctx.acts, &body, now, &why), 0);
+		buf_fini(&body);
+	}
+	assert_int_equal(api_fixture_get(&f, "/v1/act"), 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "requests")), ACT_REQUESTS_MOST);
+	assert_string_equal(text("requests.0.id"), "02");
+}
+
+static void test_what_is_no_request_changes_nothing(void **state)
+{
+#define TOLD(more)                                                                                 \
+	"{\"id\":\"1\",\"action\":\"pause\",\"nodes\":[],\"dryRun\":false,\"at\":\"2026-01-31T12:" \
+	"00:00Z\","                                                                                \
+	"\"state\":\"done\",\"reasons\":[]" more "}"
+	static const struct {
+		int field;
+		const char *text;
+		bool good;
+	} cases[] = {
+		{11, TOLD(""), true},
+		{11, TOLD(",\"user\":\"u\""), true},
+		{11, TOLD(",\"more\":1"), false},
+		{11, TOLD(",\"state\":\"done\""), false},
+		{11, "{\"id\":\"1\"}", false},
+		{11, "[]", false},
+		{11, "x", false},
+		{12, "{\"holder\":\"a\",\"transitions\":1}", true},
+		{12, "{\"holder\":\"a\"}", false},
+		{12, TOLD(""), false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct act_box *box = act_box_new();
+		struct buf body = BUF_INIT, out = BUF_INIT;
+		struct error why = {""};
+		struct jsonw w;
+		size_t mark = message_open(&body, (unsigned int)cases[i].field);
+
+		buf_add_str(&body, cases[i].text);
+		message_close(&body, mark);
+		if ((act_box_hear(box, &body, now, &why) == 0) != cases[i].good)
+			fail_msg("%s: %s", cases[i].text, why.text);
+		jsonw_begin(&w, &out);
+		act_box_write(box, now, &w);
+		jsonw_object_close(&w);
+		assert_int_equal(strcmp(out.data, "{\"actuator\":null,\"requests\":[]}") != 0,
+				 cases[i].good);
+		buf_fini(&body);
+		buf_fini(&out);
+		act_box_free(box);
+	}
+}
+
 /* --- who may */
 
 static void test_reading_is_not_acting(void **state)
@@ -478,6 +649,10 @@ int main(void)
 		TEST(test_taken_requests_make_room_at_last),
 		TEST(test_an_older_holder_does_not_speak_for_the_newer),
 		TEST(test_a_snapshot_has_no_actuator),
+		TEST(test_two_aggregators_tell_each_other),
+		TEST(test_older_requests_push_no_newer_ones_out),
+		TEST(test_64_told_requests_are_remembered),
+		TEST(test_what_is_no_request_changes_nothing),
 		TEST(test_reading_is_not_acting),
 	};
 
