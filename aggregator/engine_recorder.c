@@ -326,36 +326,26 @@ static int open_segment(struct recorder *r, const struct step *s, bool goes_on)
 		rc = write_bytes(r, &base, 0, base.len);
 	}
 	buf_fini(&base);
-	if (rc) {
-		char *path = mem_strdup(r->path);
-
-		note_failure(r, path, strerror(-rc), s->now_ns);
-		free(path);
-	}
+	if (rc)
+		note_failure(r, r->path, strerror(-rc), s->now_ns);
 	return rc;
 }
 
 /* --- recorder thread -------------------------------------------------------------------------- */
 
-static void add_changes(struct recorder *r, const struct cluster *before, const struct cluster *c,
-			struct buf *out)
-{
-	if (!c || c == before)
-		return;
-	record_changes(out, before, c);
-	add_sources(r, c, out);
-}
-
 /* before: of the view before; NULL: it had none, or is not in the record. */
 static int write_step(struct recorder *r, const struct step *s, const struct cluster *before)
 {
+	const struct cluster *c = s->view ? s->view->cluster : NULL;
 	struct buf out = BUF_INIT;
 	int rc = write_bytes(r, &s->told, 0, s->gathered_at);
 
-	if (s->view) {
-		add_changes(r, before, s->view->cluster, &out);
-		record_number(&out, RECORD_GATHERED, (uint64_t)s->view->time_ns, 8);
+	if (c && c != before) {
+		record_changes(&out, before, c);
+		add_sources(r, c, &out);
 	}
+	if (s->view)
+		record_number(&out, RECORD_GATHERED, (uint64_t)s->view->time_ns, 8);
 	if (!rc)
 		rc = write_bytes(r, &out, 0, out.len);
 	if (!rc)
