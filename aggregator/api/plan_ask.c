@@ -63,6 +63,7 @@ static struct plan_result *make(const struct api_context *ctx, struct view *v,
 		api_fail(rs, FAIL_BAD_REQUEST, NULL, "%s", error.text);
 	if (r) {
 		r->version = m ? m->version : 1;
+		r->run = m ? m->run : 0;
 		r->every_ns = m ? m->every_ns : 0;
 	}
 	plan_core_free(c);

@@ -144,6 +144,6 @@ void plan_memory_fini(struct plan_memory *m);
 struct plan_moment {
 	int64_t now_ns; /* Unix time; 0: there is none */
 	int64_t every_ns;
-	uint64_t version;
+	uint64_t version, run;
 	struct view *view; /* held */
 };

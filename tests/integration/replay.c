@@ -116,17 +116,6 @@ static bool is_same(struct sources a, struct sources b)
 	return a.views == b.views && strcmp(a.planned, b.planned) == 0;
 }
 
-/* A replay is no run of an aggregator. */
-static void cut_run(struct buf *text)
-{
-	char *run = strstr(text->data, "\"aggregatorRun\":");
-	size_t len = run ? strcspn(run, ",") + 1 : 0;
-
-	if (run)
-		memmove(run, run + len, strlen(run + len) + 1);
-	text->len -= len;
-}
-
 /*
  * An answer whose millisecond, which is all it tells of its time, is of one view and plan alone: an
  * answer two milliseconds before it has the same, and one after it.
@@ -148,7 +137,6 @@ static void ask(struct scene *s, const char *path, struct answer *a)
 		after = look(s, url, &other);
 	} while (!is_same(before, now) || !is_same(now, after) || published(s) != now.views);
 	s->views = now.views;
-	cut_run(&a->text);
 	buf_fini(&other);
 	time = strstr(a->text.data, "\"time\":\"");
 	assert_non_null(time);
