@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "agent/account_stats.h"
-#include "agent/demand.h"
+#include "agent/cpu_demand.h"
 #include "agent/topology.h"
 #include "shared/interval.h"
 

@@ -63,8 +63,8 @@ struct reclaim {
 	const struct kube_pod *vain[PODS_MAX]; /* found no victims */
 	uint32_t isolated; /* pods without a quota, at the last of them */
 	/* Owned: what was told before, and the victims of the items. */
-	const char **going;
-	size_t going_count, past_count;
+	const char **terminating;
+	size_t terminating_count, past_count;
 	struct victim_past *past;
 };
 
@@ -134,7 +134,8 @@ static void carry_out(struct reclaim *r, const struct item *item)
 	place_pod pod = place_find_pod(place, item->pod->object.namespace, item->pod->object.name);
 	size_t more = c->victim_count;
 
-	r->going = mem_realloc(r->going, (r->going_count + more + 1) * sizeof(*r->going));
+	r->terminating = mem_realloc(r->terminating,
+				     (r->terminating_count + more + 1) * sizeof(*r->terminating));
 	r->past = mem_realloc(r->past, (r->past_count + more + 1) * sizeof(*r->past));
 	for (size_t i = 0; i < more; i++) {
 		const struct object *o = &c->victims[i].pod->object;
@@ -142,7 +143,7 @@ static void carry_out(struct reclaim *r, const struct item *item)
 		place_take(place, place_find_pod(place, o->namespace, o->name));
 		quota_book_subtract(r->session->book, o->namespace,
 				    kube_pod_requests(c->victims[i].pod));
-		r->going[r->going_count++] = o->uid;
+		r->terminating[r->terminating_count++] = o->uid;
 		r->past[r->past_count++] = (struct victim_past){r->search.ask.now_ns, o->namespace};
 	}
 	if (pod != PLACE_NONE && place_where(place, pod) == PLACE_NONE)
@@ -168,8 +169,8 @@ static void make_plan(struct reclaim *r, const struct kube_pod *pod, struct item
 
 	ask.pod = pod;
 	ask.reserved = quota_session_ask(r->session, pod, NULL).reserved;
-	ask.in_flight = r->going;
-	ask.in_flight_count = r->going_count;
+	ask.in_flight = r->terminating;
+	ask.in_flight_count = r->terminating_count;
 	ask.past = r->past;
 	ask.past_count = r->past_count;
 	item->pod = pod;
@@ -200,10 +201,11 @@ static void open_search(struct reclaim *r, const struct api_context *ctx,
 	struct quota_search *q = &r->search;
 
 	quota_search_open(q, ctx, ctx->places, r->session, pod, false);
-	r->going_count = q->ask.in_flight_count;
-	r->going = mem_alloc((r->going_count + 1) * sizeof(*r->going));
-	if (r->going_count)
-		memcpy(r->going, q->ask.in_flight, r->going_count * sizeof(*r->going));
+	r->terminating_count = q->ask.in_flight_count;
+	r->terminating = mem_alloc((r->terminating_count + 1) * sizeof(*r->terminating));
+	if (r->terminating_count)
+		memcpy(r->terminating, q->ask.in_flight,
+		       r->terminating_count * sizeof(*r->terminating));
 	r->past_count = q->ask.past_count;
 	r->past = mem_alloc((r->past_count + 1) * sizeof(*r->past));
 	if (r->past_count)
@@ -242,7 +244,7 @@ static void reclaim_fini(struct reclaim *r)
 		preempt_plan_fini(&r->items[i].plan);
 	free(r->items);
 	free((void *)r->pods);
-	free((void *)r->going);
+	free((void *)r->terminating);
 	free(r->past);
 }
 

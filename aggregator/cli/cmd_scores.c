@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "aggregator/api/pod_file.h"
-#include "aggregator/policy/score/plugins.h"
+#include "aggregator/policy/score/score_tables.h"
 #include "shared/mem.h"
 #include "shared/yaml_json.h"
 

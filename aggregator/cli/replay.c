@@ -19,7 +19,7 @@
 #include "aggregator/api/snapshot.h"
 #include "aggregator/model/model.h"
 #include "aggregator/state/bytes.h"
-#include "aggregator/state/demand.h"
+#include "aggregator/state/workload_demand.h"
 #include "aggregator/state/join.h"
 #include "aggregator/state/record.h"
 #include "aggregator/state/usage.h"

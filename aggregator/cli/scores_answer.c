@@ -13,7 +13,7 @@
 
 #include "aggregator/cli/lines.h"
 #include "aggregator/cli/usage.h"
-#include "aggregator/policy/score/plugins.h"
+#include "aggregator/policy/score/score_tables.h"
 #include "shared/arith.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"

@@ -40,7 +40,8 @@ static uint32_t find_min(const struct cluster *c, const struct kube_pod *pod)
 }
 
 static void collect(struct gangs *g, const struct view *v,
-		    bool (*is_going)(const void *ctx, const struct kube_pod *pod), const void *ctx)
+		    bool (*is_terminating)(const void *ctx, const struct kube_pod *pod),
+		    const void *ctx)
 {
 	for (size_t n = 0; n < v->node_count; n++) {
 		const struct view_node *node = v->nodes[n];
@@ -49,7 +50,7 @@ static void collect(struct gangs *g, const struct view *v,
 			const struct kube_pod *pod = node->pods[i].pod;
 
 			if (!pod || !*pod->template->gang.name || !kube_pod_is_active(pod) ||
-			    pod->deletion_ns || (is_going && is_going(ctx, pod)))
+			    pod->deletion_ns || (is_terminating && is_terminating(ctx, pod)))
 				continue;
 			ARRAY_ADD(g->members, g->member_count) =
 				(struct gang_member){.pod = pod, .number = UINT32_MAX};
@@ -73,7 +74,7 @@ static void group(struct gangs *g, const struct cluster *c)
 }
 
 struct gangs *gangs_new(const struct view *v,
-			bool (*is_going)(const void *ctx, const struct kube_pod *pod),
+			bool (*is_terminating)(const void *ctx, const struct kube_pod *pod),
 			const void *ctx)
 {
 	static const enum object_kind kinds[] = {OBJECT_POD_GROUP, OBJECT_COSCHEDULING_GROUP,
@@ -85,7 +86,7 @@ struct gangs *gangs_new(const struct view *v,
 		known += v->cluster->tables[kinds[i]]->count;
 	if (!known)
 		return g;
-	collect(g, v, is_going, ctx);
+	collect(g, v, is_terminating, ctx);
 	array_sort(g->members, g->member_count, sizeof(*g->members), compare_members);
 	group(g, v->cluster);
 	return g;

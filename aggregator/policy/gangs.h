@@ -36,9 +36,9 @@ struct gangs {
 	struct gang_member *members; /* owned */
 };
 
-/* is_going: pods that count as gone, too; NULL: none. The view must outlive the result. */
+/* is_terminating: pods that count as gone, too; NULL: none. The view must outlive the result. */
 struct gangs *gangs_new(const struct view *v,
-			bool (*is_going)(const void *ctx, const struct kube_pod *pod),
+			bool (*is_terminating)(const void *ctx, const struct kube_pod *pod),
 			const void *ctx);
 void gangs_free(struct gangs *g); /* NULL is allowed */
 

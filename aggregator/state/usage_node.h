@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "aggregator/state/demand.h"
+#include "aggregator/state/workload_demand.h"
 #include "aggregator/state/node_clock.h"
 #include "aggregator/state/node_stats.h"
 #include "aggregator/state/pod_peaks.h"

@@ -12,7 +12,7 @@
 
 #include "aggregator/model/model.h"
 #include "aggregator/model/pod_load.h"
-#include "aggregator/state/demand.h"
+#include "aggregator/state/workload_demand.h"
 #include "aggregator/state/node_stats.h"
 #include "aggregator/state/workload_memory.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "aggregator/state/demand.h"
+#include "aggregator/state/workload_demand.h"
 #include "aggregator/state/usage.h"
 #include "shared/clock.h"
 #include "shared/demand.h"

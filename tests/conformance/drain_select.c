@@ -89,12 +89,12 @@ static void add_registered(struct scene *s, const char *group, int64_t count)
 static void see(const cJSON *list, struct drain_timers *t, int64_t now_ns)
 {
 	size_t count = 0;
-	struct drain_sight *seen = mem_zalloc((size_t)cJSON_GetArraySize(list) + 1, sizeof(*seen));
+	struct drain_result *seen = mem_zalloc((size_t)cJSON_GetArraySize(list) + 1, sizeof(*seen));
 
 	for (const cJSON *item = list ? list->child : NULL; item; item = item->next)
-		seen[count++] = (struct drain_sight){cJSON_GetArrayItem(item, 0)->valuestring,
-						     DRAIN_SEEN_UNNEEDED,
-						     cJSON_IsTrue(cJSON_GetArrayItem(item, 2))};
+		seen[count++] = (struct drain_result){cJSON_GetArrayItem(item, 0)->valuestring,
+						      DRAIN_SEEN_UNNEEDED,
+						      cJSON_IsTrue(cJSON_GetArrayItem(item, 2))};
 	drain_timers_update(t, DRAIN_UPSTREAM, seen, count, now_ns);
 	free(seen);
 }

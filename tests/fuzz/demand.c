@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "aggregator/state/demand.h"
+#include "aggregator/state/workload_demand.h"
 #include "shared/demand.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

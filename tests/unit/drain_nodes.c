@@ -326,7 +326,7 @@ static void test_failures(void **state)
 static void see(struct drain_timers *t, enum drain_variant variant, enum drain_seen a,
 		enum drain_seen b, int64_t now_ns)
 {
-	const struct drain_sight nodes[] = {{"b", b, true}, {"a", a, true}};
+	const struct drain_result nodes[] = {{"b", b, true}, {"a", a, true}};
 
 	drain_timers_update(t, variant, nodes, 2, now_ns);
 }

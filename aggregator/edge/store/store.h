@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "aggregator/planner/drain_log.h"
-#include "aggregator/state/demand.h"
+#include "aggregator/state/workload_demand.h"
 #include "aggregator/state/shared_body.h"
 #include "aggregator/state/usage.h"
 #include "shared/error.h"

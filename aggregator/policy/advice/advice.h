@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests and limits for a container, by what it demanded (aggregator/state/demand.h).
+ * Requests and limits for a container, by what it demanded (aggregator/state/workload_demand.h).
  *
  *	CPU request	a percentile of demand, but for starts: --policy saving 80, balanced 90, safe 99
  *	memory request	the peak and 5, 15 or 30 %; saving looks at the last two days, others at four.
@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #include "aggregator/model/pod_spec.h"
-#include "aggregator/state/demand.h"
+#include "aggregator/state/workload_demand.h"
 #include "shared/buf.h"
 
 enum advice_policy { ADVICE_BALANCED, ADVICE_SAVING, ADVICE_SAFE, ADVICE_POLICIES };

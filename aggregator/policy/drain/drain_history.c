@@ -72,29 +72,31 @@ void drain_history_clear(struct drain_state *s)
 	free(s->history);
 	free_records(s->fresh, s->fresh_count);
 	free(s->fresh);
-	for (size_t i = 0; i < s->told_count; i++)
-		free(s->told[i].node);
-	free(s->told);
+	for (size_t i = 0; i < s->recorded_count; i++)
+		free(s->recorded[i].node);
+	free(s->recorded);
 	free(s->wave);
 }
 
-static struct drain_told *find_told(struct drain_state *s, const char *node)
+static struct drain_recorded *find_recorded(struct drain_state *s, const char *node)
 {
 	bool found;
-	size_t at = array_find_name(s->told, s->told_count, sizeof(*s->told), node, &found);
+	size_t at =
+		array_find_name(s->recorded, s->recorded_count, sizeof(*s->recorded), node, &found);
 
-	return found ? &s->told[at] : NULL;
+	return found ? &s->recorded[at] : NULL;
 }
 
-struct drain_told *drain_state_set_told(struct drain_state *s, const char *node,
-					enum drain_event event, enum drain_reason reason)
+struct drain_recorded *drain_state_set_recorded(struct drain_state *s, const char *node,
+						enum drain_event event, enum drain_reason reason)
 {
 	size_t at;
 
-	s->told = drain_put_name(s->told, &s->told_count, sizeof(*s->told), node, &at);
-	s->told[at].event = event;
-	s->told[at].reason = reason;
-	return &s->told[at];
+	s->recorded =
+		drain_put_name(s->recorded, &s->recorded_count, sizeof(*s->recorded), node, &at);
+	s->recorded[at].event = event;
+	s->recorded[at].reason = reason;
+	return &s->recorded[at];
 }
 
 /* --- after a step */
@@ -125,40 +127,40 @@ static void note_node(struct drain_run *r, const struct drain_plan_node *n)
 				      .event = (enum drain_event)n->verdict,
 				      .reason = why ? why->code : DRAIN_NONE,
 				      .node = (char *)n->name};
-	struct drain_told *told = find_told(r->state, n->name);
+	struct drain_recorded *last = find_recorded(r->state, n->name);
 	struct buf text = BUF_INIT;
 
 	if (n->verdict == DRAIN_UNEXAMINED) {
-		if (told)
-			told->seen = true;
+		if (last)
+			last->seen = true;
 		return;
 	}
-	record.verdict = !told || told->event != record.event;
-	if ((told && (told->event != record.event || told->reason != record.reason)) ||
-	    (!told && record.event != DRAIN_EVENT_NEEDED)) {
+	record.verdict = !last || last->event != record.event;
+	if ((last && (last->event != record.event || last->reason != record.reason)) ||
+	    (!last && record.event != DRAIN_EVENT_NEEDED)) {
 		write_text(n, why, &text);
 		record.text = text.data;
 		drain_state_note(r->state, &record);
 		buf_fini(&text);
 	}
-	drain_state_set_told(r->state, n->name, record.event, record.reason)->seen = true;
+	drain_state_set_recorded(r->state, n->name, record.event, record.reason)->seen = true;
 }
 
 static void forget_unseen(struct drain_state *s)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < s->told_count; i++) {
-		struct drain_told *t = &s->told[i];
+	for (size_t i = 0; i < s->recorded_count; i++) {
+		struct drain_recorded *t = &s->recorded[i];
 
 		if (!t->seen) {
 			free(t->node);
 			continue;
 		}
 		t->seen = false;
-		s->told[kept++] = *t;
+		s->recorded[kept++] = *t;
 	}
-	s->told_count = kept;
+	s->recorded_count = kept;
 }
 
 static void describe_wave(const struct drain_wave *w, struct buf *b)

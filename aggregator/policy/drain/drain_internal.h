@@ -27,7 +27,7 @@ struct drain_hint {
 };
 
 /* The last recorded verdict of a node. */
-struct drain_told {
+struct drain_recorded {
 	char *node; /* owned */
 	enum drain_event event;
 	enum drain_reason reason;
@@ -44,8 +44,8 @@ struct drain_state {
 	size_t history_count;
 	struct drain_record *fresh; /* owned; of the step at hand */
 	size_t fresh_count;
-	struct drain_told *told; /* owned; sorted by node */
-	size_t told_count;
+	struct drain_recorded *recorded; /* owned; sorted by node */
+	size_t recorded_count;
 	char *wave; /* owned; the last recorded wave; NULL: none */
 	struct cluster *seen; /* held; of the last step; NULL: none yet */
 	int64_t last_ns; /* of the last step; 0: none yet */
@@ -72,8 +72,8 @@ void drain_history_add(struct drain_state *s, const struct drain_record *record)
 /* Adds a record to the history and the step, within their bounds. */
 void drain_state_note(struct drain_state *s, const struct drain_record *record);
 /* Replaces the last verdict of the node. */
-struct drain_told *drain_state_set_told(struct drain_state *s, const char *node,
-					enum drain_event event, enum drain_reason reason);
+struct drain_recorded *drain_state_set_recorded(struct drain_state *s, const char *node,
+						enum drain_event event, enum drain_reason reason);
 void drain_history_clear(struct drain_state *s);
 
 /*

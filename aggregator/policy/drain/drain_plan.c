@@ -486,17 +486,17 @@ static enum drain_seen seen_of(const struct drain_case *c)
 static void run_timers(struct drain_run *r)
 {
 	struct drain_timers *timers = &r->state->timers;
-	struct drain_sight *sights = mem_zalloc(r->count + 1, sizeof(*sights));
+	struct drain_result *results = mem_zalloc(r->count + 1, sizeof(*results));
 	size_t count = 0;
 
 	for (size_t i = 0; i < r->count; i++) {
 		const struct drain_case *c = &r->cases[i];
 
 		if (c->node)
-			sights[count++] =
-				(struct drain_sight){c->view->name, seen_of(c), c->node->ready};
+			results[count++] =
+				(struct drain_result){c->view->name, seen_of(c), c->node->ready};
 	}
-	drain_timers_update(timers, r->config->rules.variant, sights, count, r->now_ns);
+	drain_timers_update(timers, r->config->rules.variant, results, count, r->now_ns);
 	for (size_t i = 0; i < timers->count; i++) {
 		struct drain_timer *t = &timers->of[i];
 		int64_t arrival_ns = r->cases[place_find_node(r->place, t->node)].arrival_ns;
@@ -512,7 +512,7 @@ static void run_timers(struct drain_run *r)
 		r->cases[i].out->since_ns = t ? t->since_ns : 0;
 		r->cases[i].out->due_ns = t ? drain_timer_due_ns(t, &r->config->rules) : 0;
 	}
-	free(sights);
+	free(results);
 }
 
 /* Hints of nodes that were not examined stay. */

@@ -114,14 +114,14 @@ static void write_hints(struct jsonw *w, struct drain_hint *hints)
 	free(sorted);
 }
 
-static void write_told(struct jsonw *w, const struct drain_state *s)
+static void write_recorded(struct jsonw *w, const struct drain_state *s)
 {
 	jsonw_key_array(w, "verdicts");
-	for (size_t i = 0; i < s->told_count; i++) {
+	for (size_t i = 0; i < s->recorded_count; i++) {
 		jsonw_object_open(w);
-		jsonw_key_string(w, "node", s->told[i].node);
-		jsonw_key_string(w, "verdict", drain_event_name(s->told[i].event));
-		jsonw_key_string(w, "reason", drain_reason_name(s->told[i].reason));
+		jsonw_key_string(w, "node", s->recorded[i].node);
+		jsonw_key_string(w, "verdict", drain_event_name(s->recorded[i].event));
+		jsonw_key_string(w, "reason", drain_reason_name(s->recorded[i].reason));
 		jsonw_object_close(w);
 	}
 	jsonw_array_close(w);
@@ -157,7 +157,7 @@ void drain_state_write(const struct drain_state *s, int64_t now_ns, struct buf *
 	write_failures(&w, &s->failed);
 	write_evictions(&w, s);
 	write_hints(&w, s->hints);
-	write_told(&w, s);
+	write_recorded(&w, s);
 	jsonw_key_text(&w, "wave", s->wave);
 	write_history(&w, s);
 	jsonw_object_close(&w);
@@ -324,14 +324,14 @@ static void read_eviction(struct reading *in, const cJSON *item)
 	object_drop(o);
 }
 
-static void read_told(struct reading *in, const cJSON *item)
+static void read_recorded(struct reading *in, const cJSON *item)
 {
 	const char *node = read_string(in, item, "node");
 	enum drain_event event = read_event(in, item, "verdict");
 	enum drain_reason code = read_code(in, item);
 
 	if (!in->bad)
-		drain_state_set_told(in->to, node, event, code);
+		drain_state_set_recorded(in->to, node, event, code);
 }
 
 static void read_record(struct reading *in, const cJSON *item)
@@ -401,7 +401,7 @@ static void read_tree(struct reading *in, const cJSON *tree)
 	read_list(in, tree, "timers", NODES_MAX, read_timer);
 	read_list(in, tree, "unremovable", NODES_MAX, read_failure);
 	read_list(in, tree, "evictions", DRAIN_EVICTIONS_MAX, read_eviction);
-	read_list(in, tree, "verdicts", NODES_MAX, read_told);
+	read_list(in, tree, "verdicts", NODES_MAX, read_recorded);
 	read_list(in, tree, "history", DRAIN_HISTORY_MAX, read_record);
 	read_hints(in, tree);
 	in->to->wave = wave ? mem_strdup(wave) : NULL;

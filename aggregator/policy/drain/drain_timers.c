@@ -34,7 +34,7 @@ static bool runs_on(enum drain_variant variant, enum drain_seen seen, bool runni
 }
 
 void drain_timers_update(struct drain_timers *t, enum drain_variant variant,
-			 const struct drain_sight *nodes, size_t count, int64_t now_ns)
+			 const struct drain_result *nodes, size_t count, int64_t now_ns)
 {
 	struct drain_timers next = {0};
 	size_t at;

@@ -37,7 +37,7 @@ struct drain_timers {
 enum drain_seen { DRAIN_SEEN_UNNEEDED, DRAIN_SEEN_NEEDED, DRAIN_SEEN_DELETED, DRAIN_NOT_SEEN };
 
 /* The result of a run for a node. */
-struct drain_sight {
+struct drain_result {
 	const char *node;
 	enum drain_seen seen;
 	bool ready;
@@ -46,7 +46,7 @@ struct drain_sight {
 void drain_timers_fini(struct drain_timers *t);
 /* All nodes of the cluster, in any order, each once. */
 void drain_timers_update(struct drain_timers *t, enum drain_variant variant,
-			 const struct drain_sight *nodes, size_t count, int64_t now_ns);
+			 const struct drain_result *nodes, size_t count, int64_t now_ns);
 /* NULL: the node is not unneeded. */
 const struct drain_timer *drain_timers_find(const struct drain_timers *t, const char *node);
 /*

@@ -153,13 +153,13 @@ void place_use_add(struct place_node_use *u, const struct place_use *pod, int by
 }
 
 /* Sums over pods that share a rest, each by the share of the window that shows it. */
-struct shown {
+struct coverage {
 	double cpu_requests, mem_requests; /* of those with a request */
 	double cpu_others, mem_others;
 };
 
 static void add_sharer(const struct kube_pod *pod, double part, struct place_rest *rest,
-		       struct shown *shown)
+		       struct coverage *shown)
 {
 	int64_t cpu = kube_pod_requests(pod)->of[RESOURCE_CPU];
 	int64_t mem = kube_pod_requests(pod)->of[RESOURCE_MEMORY];
@@ -189,7 +189,7 @@ static int64_t grown(int64_t used, uint32_t pods, double shown, int64_t room)
 	return int_max(used, whole(fmin(all, (double)room)));
 }
 
-static void grow(const struct view_node *v, const struct shown *shown, bool mem_is_mean,
+static void grow(const struct view_node *v, const struct coverage *shown, bool mem_is_mean,
 		 const struct place_use *measured, struct place_rest *rest)
 {
 	double cpu = shown->cpu_others, mem = shown->mem_others;
@@ -211,7 +211,7 @@ static void grow(const struct view_node *v, const struct shown *shown, bool mem_
 static void divide(const struct view_node *v, bool mem_is_mean, struct place_rest *rest)
 {
 	struct place_use sum = {0}, one;
-	struct shown shown = {0};
+	struct coverage shown = {0};
 	double part;
 
 	for (size_t i = 0; i < v->pod_count; i++) {

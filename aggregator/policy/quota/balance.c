@@ -81,13 +81,13 @@ static bool is_told(const struct quota *q, const struct quota_balance_row *row, 
 }
 
 /* Pending pods with equal requests. */
-struct alike {
+struct pod_batch {
 	const struct resources *requests; /* of one; NULL: there are none */
 	uint32_t count;
 };
 
 static bool find_held(const struct quota *q, const struct quota_balances *all,
-		      const struct alike *pods, struct quota_balance *out)
+		      const struct pod_batch *pods, struct quota_balance *out)
 {
 	bool held = false;
 	int64_t max;
@@ -106,7 +106,7 @@ static bool find_held(const struct quota *q, const struct quota_balances *all,
 }
 
 static void judge(const struct quota_book *b, size_t i, const struct quota_balances *all,
-		  const struct alike *pods, struct quota_balance *out)
+		  const struct pod_batch *pods, struct quota_balance *out)
 {
 	const struct quota *q = quota_book_at(b, i);
 	struct resources lacked = RESOURCES_NONE;
@@ -138,7 +138,7 @@ static void judge_pending(const struct quota_book *b, size_t i, const struct quo
 			  struct quota_balance *out)
 {
 	const char *namespace = quota_book_at(b, i)->namespace;
-	struct alike pods = {NULL, 0};
+	struct pod_batch pods = {NULL, 0};
 	const struct kube_pod *pod;
 
 	for (size_t at = 0; (pod = quota_next_pending(b, namespace, &at));) {
@@ -146,7 +146,7 @@ static void judge_pending(const struct quota_book *b, size_t i, const struct quo
 
 		if (!pods.requests || !resources_equal(requests, pods.requests)) {
 			judge(b, i, all, &pods, out);
-			pods = (struct alike){requests, 0};
+			pods = (struct pod_batch){requests, 0};
 		}
 		pods.count++;
 	}

@@ -168,8 +168,10 @@ static bool finds_room(struct preempt_run *r, struct preempt_plan *plan, enum pr
 	if (v == PREEMPT_WAIT)
 		buf_printf(&plan->narration,
 			   "It fits on %s when %u pod%s that %s going %s gone: no victims.\n",
-			   plan->chosen.node, r->going_count, units_plural(r->going_count),
-			   r->going_count == 1 ? "is" : "are", r->going_count == 1 ? "is" : "are");
+			   plan->chosen.node, r->terminating_count,
+			   units_plural(r->terminating_count),
+			   r->terminating_count == 1 ? "is" : "are",
+			   r->terminating_count == 1 ? "is" : "are");
 	else
 		buf_printf(&plan->narration, "It fits on %s as it is: no victims.\n",
 			   plan->chosen.node);
@@ -233,7 +235,7 @@ static void give_up(struct preempt_run *r, struct preempt_plan *plan)
 static bool plan_corrected(struct preempt_run *r, struct preempt_plan *plan)
 {
 	preempt_run_leave(r);
-	if (r->going_count && finds_room(r, plan, PREEMPT_WAIT))
+	if (r->terminating_count && finds_room(r, plan, PREEMPT_WAIT))
 		return true;
 	if (plan->admission.reason == QUOTA_NEVER)
 		return false; /* no victim can help */
@@ -406,7 +408,7 @@ static void tell_none(const struct preempt_run *r, const char *node, size_t n, b
 		buf_printf(out, "Node %s is not known.\n", node);
 	} else if (needs_none) {
 		buf_printf(out, "Node %s needs no victim%s.\n", node,
-			   r->going_count ? " besides those that are going" : "");
+			   r->terminating_count ? " besides those that are going" : "");
 	} else {
 		f = r->nodes[n].filter;
 		buf_printf(out, "Node %s: %s%s%s.\n", node,

@@ -115,7 +115,7 @@ const char *preempt_verdict_name(enum preempt_verdict v); /* "notNeeded", .. */
 /* Why a pod is no victim. */
 enum preempt_refusal {
 	PREEMPT_ELIGIBLE, /* it may be one */
-	PREEMPT_GOING, /* in deletion, or a victim of an earlier answer */
+	PREEMPT_TERMINATING, /* in deletion, or a victim of an earlier answer */
 	PREEMPT_STATIC, /* a static pod: deleting its image stops nothing */
 	/* one of the two namespaces has a quota, the other has none */
 	PREEMPT_ISOLATED,

@@ -99,7 +99,7 @@ struct preempt_quota {
 	int64_t window_ends_ns; /* when the window allows one more; 0: never */
 };
 
-struct preempt_going {
+struct preempt_terminating {
 	uint32_t pod; /* of the index */
 	bool counted; /* its quota counts it until it is gone */
 };
@@ -152,8 +152,8 @@ struct preempt_run {
 	struct preempt_node *nodes; /* by place_node */
 
 	/* Pods in deletion, out of the simulation during the run. */
-	struct preempt_going *going; /* owned */
-	uint32_t going_count;
+	struct preempt_terminating *terminating; /* owned */
+	uint32_t terminating_count;
 	uint32_t *nominees_on; /* by node: nominated pods that the run put on it */
 	place_pod *nominees; /* by nominee; PLACE_NONE: it is not put anywhere */
 
@@ -177,7 +177,7 @@ void preempt_run_stay(struct preempt_run *r);
 /* Whether the uid is among them. */
 bool preempt_has_uid(const char *const *uids, size_t count, const char *uid);
 /* Of a struct preempt_run. */
-bool preempt_run_is_going(const void *run, const struct kube_pod *pod);
+bool preempt_run_is_terminating(const void *run, const struct kube_pod *pod);
 /* Whether the quotas allow the pod in the present state of the run. */
 bool preempt_run_quotas_allow(const struct preempt_run *r);
 /* Whether the pod fits with and without the nominated pods there. */

@@ -169,7 +169,7 @@ bool preempt_has_uid(const char *const *uids, size_t count, const char *uid)
 	return false;
 }
 
-bool preempt_run_is_going(const void *run, const struct kube_pod *pod)
+bool preempt_run_is_terminating(const void *run, const struct kube_pod *pod)
 {
 	const struct preempt_ask *ask = ((const struct preempt_run *)run)->ask;
 
@@ -212,14 +212,15 @@ void preempt_run_leave(struct preempt_run *r)
 		const struct kube_pod *pod = x->pods[i].pod;
 		place_pod handle;
 
-		if (!preempt_run_is_going(r, pod))
+		if (!preempt_run_is_terminating(r, pod))
 			continue;
 		handle = place_find_pod(r->place, pod->object.namespace, pod->object.name);
 		if (handle == PLACE_NONE || place_where(r->place, handle) == PLACE_NONE)
 			continue;
 		place_take(r->place, handle);
 		quota_book_subtract(r->book, pod->object.namespace, kube_pod_requests(pod));
-		ARRAY_ADD(r->going, r->going_count) = (struct preempt_going){i, false};
+		ARRAY_ADD(r->terminating, r->terminating_count) =
+			(struct preempt_terminating){i, false};
 	}
 	read_again(r);
 }
@@ -228,8 +229,8 @@ void preempt_run_stay(struct preempt_run *r)
 {
 	const struct preempt_ask *ask = r->ask;
 
-	for (uint32_t i = 0; r->has_quota && i < r->going_count; i++) {
-		const struct kube_pod *pod = r->index->pods[r->going[i].pod].pod;
+	for (uint32_t i = 0; r->has_quota && i < r->terminating_count; i++) {
+		const struct kube_pod *pod = r->index->pods[r->terminating[i].pod].pod;
 		const char *uid = pod->object.uid;
 
 		/* A victim of an earlier answer is counted by its preemptor. */
@@ -239,7 +240,7 @@ void preempt_run_stay(struct preempt_run *r)
 		    preempt_has_uid(ask->exchanged, ask->exchanged_count, uid))
 			continue;
 		quota_book_add(r->book, r->namespace, kube_pod_requests(pod));
-		r->going[i].counted = true;
+		r->terminating[i].counted = true;
 	}
 	read_again(r);
 }
@@ -282,7 +283,7 @@ void preempt_run_init(struct preempt_run *r, const struct preempt *x, struct pla
 	r->nominees_on = mem_zalloc(x->view->node_count + 1, sizeof(*r->nominees_on));
 	r->nominees = mem_zalloc((size_t)x->nominee_count + 1, sizeof(*r->nominees));
 	if (o->variant == QUOTA_CORRECTED)
-		r->gangs = gangs_new(x->view, preempt_run_is_going, r);
+		r->gangs = gangs_new(x->view, preempt_run_is_terminating, r);
 	seat_nominees(r);
 }
 
@@ -291,10 +292,10 @@ void preempt_run_fini(struct preempt_run *r)
 	for (uint32_t i = 0; i < r->candidate_count; i++)
 		assert(!r->candidates[i].taken);
 	place_revert(r->place, r->mark);
-	for (uint32_t i = 0; i < r->going_count; i++) {
-		const struct kube_pod *pod = r->index->pods[r->going[i].pod].pod;
+	for (uint32_t i = 0; i < r->terminating_count; i++) {
+		const struct kube_pod *pod = r->index->pods[r->terminating[i].pod].pod;
 
-		if (!r->going[i].counted)
+		if (!r->terminating[i].counted)
 			quota_book_add(r->book, pod->object.namespace, kube_pod_requests(pod));
 	}
 	preempt_victims_forget(r);
@@ -306,7 +307,7 @@ void preempt_run_fini(struct preempt_run *r)
 	free(r->budget_left);
 	free(r->budget_most);
 	free(r->nodes);
-	free(r->going);
+	free(r->terminating);
 	free(r->nominated);
 	free(r->nominees_on);
 	free(r->nominees);

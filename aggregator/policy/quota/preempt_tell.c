@@ -28,7 +28,7 @@ static const struct {
 	const char *name, *text, *advice;
 } refusals[PREEMPT_REFUSALS] = {
 	[PREEMPT_ELIGIBLE] = {"mayPay", "that may be victims", NULL},
-	[PREEMPT_GOING] = {"going", "going already", NULL},
+	[PREEMPT_TERMINATING] = {"going", "going already", NULL},
 	[PREEMPT_STATIC] = {"static", "static", NULL},
 	[PREEMPT_ISOLATED] = {"isolated", "without a quota",
 			      "one for their namespaces would make them count"},

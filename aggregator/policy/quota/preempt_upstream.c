@@ -19,7 +19,7 @@
 #include "shared/array.h"
 #include "shared/mem.h"
 
-struct scene {
+struct node_search {
 	struct preempt_run *run;
 	place_node at;
 	uint32_t count; /* candidates */
@@ -75,7 +75,7 @@ static bool is_candidate(const struct preempt_run *r, const struct preempt_victi
 	return false;
 }
 
-static void scan(struct scene *s)
+static void scan(struct node_search *s)
 {
 	struct preempt_run *r = s->run;
 	uint32_t pods = 0;
@@ -99,7 +99,7 @@ static void scan(struct scene *s)
 }
 
 /* Counts budgets by importance, and forgets the counts again. */
-static void split_by_budgets(struct scene *s)
+static void split_by_budgets(struct node_search *s)
 {
 	struct preempt_run *r = s->run;
 
@@ -118,7 +118,7 @@ static void split_by_budgets(struct scene *s)
  * Puts the candidate back unless the pod then does not fit or the quotas refuse it. False:
  * upstream would remove it twice.
  */
-static bool reprieve(struct scene *s, struct preempt_victim_candidate *p)
+static bool reprieve(struct node_search *s, struct preempt_victim_candidate *p)
 {
 	struct preempt_run *r = s->run;
 	bool stays;
@@ -139,7 +139,7 @@ static bool reprieve(struct scene *s, struct preempt_victim_candidate *p)
 	return true;
 }
 
-static bool reprieve_all(struct scene *s)
+static bool reprieve_all(struct node_search *s)
 {
 	split_by_budgets(s);
 	for (int violating = 1; violating >= 0; violating--)
@@ -149,7 +149,7 @@ static bool reprieve_all(struct scene *s)
 	return true;
 }
 
-static void put_back(struct scene *s)
+static void put_back(struct node_search *s)
 {
 	for (uint32_t i = 0; i < s->count; i++)
 		if (s->of[i].taken)
@@ -157,7 +157,7 @@ static void put_back(struct scene *s)
 }
 
 /* Takes the victims again one by one, so that each description shows the effect on its quota. */
-static void tell(struct scene *s, struct preempt_candidate *out)
+static void tell(struct node_search *s, struct preempt_candidate *out)
 {
 	enum preempt_outcome outcome = s->run->nodes[s->at].outcome;
 
@@ -174,7 +174,7 @@ static void tell(struct scene *s, struct preempt_candidate *out)
 				    &out->victims[i]);
 }
 
-static enum preempt_outcome search(struct scene *s)
+static enum preempt_outcome search(struct node_search *s)
 {
 	struct preempt_node *node = &s->run->nodes[s->at];
 
@@ -196,7 +196,7 @@ bool preempt_upstream_node(struct preempt_run *r, place_node n, struct preempt_c
 {
 	uint32_t pods = r->index->first[n + 1] - r->index->first[n];
 	place_mark m = place_fork(r->place);
-	struct scene s = {.run = r, .at = n};
+	struct node_search s = {.run = r, .at = n};
 	enum preempt_outcome outcome;
 
 	s.of = mem_zalloc((size_t)pods + 1, sizeof(*s.of));

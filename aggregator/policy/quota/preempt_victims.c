@@ -226,8 +226,8 @@ static enum preempt_refusal judge(struct preempt_run *r, const struct preempt_po
 	int32_t priority = p->pod->template->priority;
 	enum preempt_refusal why;
 
-	if (preempt_run_is_going(r, p->pod))
-		return PREEMPT_GOING;
+	if (preempt_run_is_terminating(r, p->pod))
+		return PREEMPT_TERMINATING;
 	if (p->pod->template->mirror)
 		return PREEMPT_STATIC;
 	why = by_quota(r, p);

@@ -8,7 +8,7 @@
 
 #include "aggregator/model/pod_load.h"
 #include "aggregator/model/pod_spec.h"
-#include "aggregator/policy/score/plugins.h"
+#include "aggregator/policy/score/score_tables.h"
 #include "aggregator/state/view.h"
 #include "shared/error.h"
 

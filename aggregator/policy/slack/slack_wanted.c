@@ -78,7 +78,7 @@ static struct group *find_group(struct slack_search *s, const char *namespace,
 }
 
 /* Whether its annotations or those of its template have it. */
-static bool speaks(const struct kube_workload *w)
+static bool is_annotated(const struct kube_workload *w)
 {
 	return labels_find(&w->annotations, SLACK_ANNOTATION) ||
 	       strstr(w->object.text, "\"" SLACK_ANNOTATION "\"");
@@ -144,7 +144,7 @@ static void find_controllers(struct slack_search *s, bool all)
 			bool owned = *w->owner.kind && *w->owner.uid;
 			struct group *g = NULL;
 
-			if (!all && speaks(w))
+			if (!all && is_annotated(w))
 				g = find_group(s, w->object.namespace, owned ? &w->owner : &self,
 					       true);
 			else if (all && owned)
@@ -214,17 +214,17 @@ static int64_t amount_of(const struct group *g, const struct slack_ask *a)
 }
 
 /* The value so far, and its source. */
-struct said {
+struct annotation_value {
 	struct slack_ask ask;
 	const char *who, *text; /* borrowed; of ask */
 };
 
 /* Considers one more annotation of the workload. */
-static void hear(struct slack_run *r, const struct group *g, const char *text, const char *who,
-		 struct said *said)
+static void consider(struct slack_run *r, const struct group *g, const char *text, const char *who,
+		     struct annotation_value *value)
 {
 	struct slack_ask ask = {SLACK_ASKS_NOTHING, 0};
-	int64_t more, before = amount_of(g, &said->ask);
+	int64_t more, before = amount_of(g, &value->ask);
 
 	if (!text)
 		return;
@@ -236,14 +236,14 @@ static void hear(struct slack_run *r, const struct group *g, const char *text, c
 		return;
 	}
 	more = amount_of(g, &ask);
-	if (said->who && (more != before ||
-			  (ask.what == SLACK_ASKS_SHARED) != (said->ask.what == SLACK_ASKS_SHARED)))
+	if (value->who && (more != before || (ask.what == SLACK_ASKS_SHARED) !=
+						     (value->ask.what == SLACK_ASKS_SHARED)))
 		slack_add_issue(r->result, g->key,
 				SLACK_ANNOTATION
 				": the %s says \"%.60s\", the %s \"%.60s\"; the larger counts",
-				said->who, said->text, who, text);
-	if (!said->who || said->ask.what == SLACK_ASKS_SHARED || more > before)
-		*said = (struct said){ask, who, text};
+				value->who, value->text, who, text);
+	if (!value->who || value->ask.what == SLACK_ASKS_SHARED || more > before)
+		*value = (struct annotation_value){ask, who, text};
 }
 
 /* The annotation in the template of a controller's object. */
@@ -263,22 +263,22 @@ static char *annotation_of_template(const struct kube_workload *w)
 	return copy;
 }
 
-static struct slack_ask hear_all(struct slack_run *r, const struct group *g)
+static struct slack_ask read_annotations(struct slack_run *r, const struct group *g)
 {
-	struct said said = {{SLACK_ASKS_NOTHING, 0}, NULL, NULL};
+	struct annotation_value value = {{SLACK_ASKS_NOTHING, 0}, NULL, NULL};
 	char *kept = NULL;
 
 	if (g->current)
-		hear(r, g, labels_find(&g->current->annotations, SLACK_ANNOTATION), "controller",
-		     &said);
+		consider(r, g, labels_find(&g->current->annotations, SLACK_ANNOTATION),
+			 "controller", &value);
 	if (is_of_current(g))
-		hear(r, g, labels_find(&g->newest->template->annotations, SLACK_ANNOTATION),
-		     "pod's template", &said);
+		consider(r, g, labels_find(&g->newest->template->annotations, SLACK_ANNOTATION),
+			 "pod's template", &value);
 	else
 		kept = annotation_of_template(g->current);
-	hear(r, g, kept, "pod's template", &said);
+	consider(r, g, kept, "pod's template", &value);
 	free(kept);
-	return said.ask;
+	return value.ask;
 }
 
 /* 0, -ENOENT if nothing is known, -EINVAL if it cannot be read. */
@@ -330,10 +330,10 @@ static void share(struct slack_run *r, const struct group *g, struct slack_share
 	slack_pattern_fini(&p);
 }
 
-static void mirror(struct slack_run *r, const struct group *g, const struct slack_ask *said)
+static void mirror(struct slack_run *r, const struct group *g, const struct slack_ask *ask)
 {
 	struct slack_entry *e = slack_state_entry(r->state, g->key, SLACK_WORKLOAD);
-	int64_t amount = amount_of(g, said);
+	int64_t amount = amount_of(g, ask);
 
 	e->found = has_pattern(r, g, &e->pattern);
 	e->owner_uid = g->current  ? g->current->object.uid
@@ -351,19 +351,19 @@ static void mirror(struct slack_run *r, const struct group *g, const struct slac
 
 static void conclude(struct slack_run *r, const struct group *g, struct slack_shared *shared)
 {
-	struct slack_ask said = hear_all(r, g);
+	struct slack_ask ask = read_annotations(r, g);
 
-	if (said.what == SLACK_ASKS_NOTHING)
+	if (ask.what == SLACK_ASKS_NOTHING)
 		return;
 	if (g->daemons)
 		slack_add_issue(
 			r->result, g->key,
 			SLACK_ANNOTATION
 			": pods of a DaemonSet are bound to their nodes, and need no slack");
-	else if (said.what == SLACK_ASKS_SHARED)
+	else if (ask.what == SLACK_ASKS_SHARED)
 		share(r, g, shared);
 	else
-		mirror(r, g, &said);
+		mirror(r, g, &ask);
 }
 
 static int compare_groups(struct group *a, struct group *b)

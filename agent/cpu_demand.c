@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/demand.h"
+#include "agent/cpu_demand.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * The demand of containers, from intervals to records and back from JSON: which record, what a day
  * later counts, what is apart, and what is not counted.
  */
-#include "aggregator/state/demand.h"
+#include "aggregator/state/workload_demand.h"
 
 #include <math.h>
 #include <setjmp.h>

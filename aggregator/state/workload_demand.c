@@ -8,7 +8,7 @@
  * Records are shared with tables: one that a table holds is copied before it changes, so each is
  * copied once a minute at most.
  */
-#include "aggregator/state/demand.h"
+#include "aggregator/state/workload_demand.h"
 
 #include <assert.h>
 #include <errno.h>

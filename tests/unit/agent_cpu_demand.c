@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The formula of agent/demand.h by cases, and its bytes. */
-#include "agent/demand.h"
+/* The formula of agent/cpu_demand.h by cases, and its bytes. */
+#include "agent/cpu_demand.h"
 
 #include <stdarg.h>
 #include <stddef.h>
