@@ -122,10 +122,7 @@ size_t place_node_count(const struct place *p);
 place_node place_find_node(const struct place *p, const char *name); /* PLACE_NONE */
 const char *place_node_name(const struct place *p, place_node n);
 place_pod place_find_pod(const struct place *p, const char *namespace, const char *name);
-/*
- * Adds a hypothetical pod (POST /v1/fit, a placeholder), on no node; holds the record until the next
- * place_update().
- */
+/* Adds a hypothetical pod, on no node; holds the record until the next place_update(). */
 place_pod place_add_pod(struct place *p, const struct kube_pod *pod);
 place_node place_where(const struct place *p, place_pod pod); /* PLACE_NONE: nowhere */
 const struct kube_pod *place_pod_record(const struct place *p, place_pod pod);
@@ -204,8 +201,7 @@ enum place_filter place_explain_admission(struct place *p, place_pod pod, place_
 					  struct error *error);
 /*
  * The destination: the hint (or PLACE_NONE) if it fits, else the first in that order. Nodes that are
- * not `allowed` (by node; NULL: all) are not counted. PLACE_NONE: none, and counts (may be NULL) have
- * the refusals.
+ * not `allowed` (by node; NULL: all) are not counted. PLACE_NONE: none; counts (or NULL): refusals.
  */
 place_node place_choose(struct place *p, place_pod pod, enum place_order order, place_node hint,
 			const bool *allowed, struct place_counts *counts);

@@ -80,18 +80,10 @@ uint32_t place_check_anti_affinity(const struct place *p, const struct place_cla
 	return PLACE_NONE;
 }
 
-/* The first pod of a group may go to any node with the keys. */
-static bool is_first(const struct place *p, const struct place_class *c)
-{
-	for (uint32_t i = 0; i < c->affinity.count; i++)
-		if (p->counters.of[c->affinity.of[i]].total)
-			return false;
-	return c->affinity_self;
-}
-
 uint32_t place_check_affinity(const struct place *p, const struct place_class *c, place_node n)
 {
 	uint32_t missing = PLACE_NONE;
+	bool first = c->affinity_self;
 
 	for (uint32_t i = 0; i < c->affinity.count; i++) {
 		const struct place_counter *k = &p->counters.of[c->affinity.of[i]];
@@ -100,8 +92,10 @@ uint32_t place_check_affinity(const struct place *p, const struct place_class *c
 			return c->affinity.of[i];
 		if (missing == PLACE_NONE && !count_at(p, c->affinity.of[i], n))
 			missing = c->affinity.of[i];
+		first &= !k->total;
 	}
-	return missing != PLACE_NONE && is_first(p, c) ? PLACE_NONE : missing;
+	/* The first pod of a group may go to any node with the keys. */
+	return first ? PLACE_NONE : missing;
 }
 
 uint32_t place_spread_least(const struct place_counter *k, const struct place_spread *s)

@@ -173,7 +173,6 @@ static void stock_volume(struct place *p, const char *class, struct place_volume
 		s->class = mem_strdup(class);
 		HASH_ADD_KEYPTR(hh, p->stocks, s->class, strlen(s->class), s);
 	}
-	/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 	PLACE_LIST_ADD(&s->volumes, v);
 }
 
@@ -428,7 +427,6 @@ struct place_claim *place_claim_intern(struct place *p, const char *namespace, c
 	claim = mem_zalloc(1, sizeof(*claim));
 	claim->key = key;
 	claim->id = p->claim_of.count;
-	/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 	PLACE_LIST_ADD(&p->claim_of, claim);
 	HASH_ADD_KEYPTR(hh, p->claims, claim->key, strlen(claim->key), claim);
 	resolve(p, claim);
@@ -478,12 +476,6 @@ static bool is_as_before(const struct place *p, const struct place_claim *claim)
 		place_find_object(p->view, OBJECT_STORAGE_CLASS, "", class->name) == class);
 }
 
-static bool may_stay(const struct place *p, const struct place_claim *claim, bool same_volumes)
-{
-	return !claim->missing && !claim->unknown && (same_volumes || !claim->waits) &&
-	       is_as_before(p, claim);
-}
-
 static bool knows_alike(const struct view *a, const struct view *b)
 {
 	return view_knows(a, OBJECT_PERSISTENT_VOLUME_CLAIM) ==
@@ -502,9 +494,13 @@ void place_claims_follow(struct place *p, const struct view *before)
 		return;
 	if (!same_volumes)
 		clear_stock(p);
-	for (uint32_t i = 0; i < p->claim_of.count; i++)
-		if (!alike || !may_stay(p, p->claim_of.of[i], same_volumes))
-			resolve(p, p->claim_of.of[i]);
+	for (uint32_t i = 0; i < p->claim_of.count; i++) {
+		struct place_claim *claim = p->claim_of.of[i];
+
+		if (!alike || claim->missing || claim->unknown || (claim->waits && !same_volumes) ||
+		    !is_as_before(p, claim))
+			resolve(p, claim);
+	}
 	for (uint32_t i = 0; i < p->classes.count; i++)
 		place_claims_sort(p->classes.of[i]);
 }

@@ -13,14 +13,6 @@
 #include "shared/array.h"
 #include "shared/mem.h"
 
-void *place_grow(void *array, uint32_t count, uint32_t *room, size_t size)
-{
-	if (count < *room)
-		return array;
-	*room = *room ? *room * 2 : 4;
-	return mem_realloc(array, *room * size);
-}
-
 void place_note(char **note, const char *format, ...)
 {
 	struct error error;
@@ -133,14 +125,9 @@ static const char *text_or(const cJSON *json, const char *key, const char *absen
 	return item ? cJSON_GetStringValue(item) : absent;
 }
 
-static bool is_protocol(const char *text)
-{
-	return text &&
-	       (strcmp(text, "TCP") == 0 || strcmp(text, "UDP") == 0 || strcmp(text, "SCTP") == 0);
-}
-
 static void read_port(struct place_class *c, const cJSON *json, const char *where)
 {
+	static const char *const protocols[] = {"TCP", "UDP", "SCTP", NULL};
 	const cJSON *number = object_json_find(json, "hostPort");
 	const char *ip = text_or(json, "hostIP", "");
 	const char *protocol = text_or(json, "protocol", "TCP");
@@ -153,7 +140,7 @@ static void read_port(struct place_class *c, const cJSON *json, const char *wher
 	}
 	if (protocol && !*protocol)
 		protocol = "TCP";
-	if (!ip || !is_protocol(protocol)) {
+	if (!ip || !protocol || !array_has_text(protocols, protocol)) {
 		place_note(&c->unknown, "%s: %s", where,
 			   ip ? "protocol must be TCP, UDP or SCTP" : "hostIP must be a string");
 		return;
@@ -191,16 +178,10 @@ static void read_ports(struct place_class *c, const cJSON *spec, const char *key
 
 /* --- the class */
 
-static void read_gates(struct place_class *c, const cJSON *spec)
-{
-	const cJSON *list = object_json_find(spec, "schedulingGates");
-
-	if (list && (!cJSON_IsArray(list) || list->child))
-		place_note(&c->unknown, "spec.schedulingGates: cannot be judged");
-}
-
 static void read_class(struct place *p, struct place_class *c, const cJSON *spec)
 {
+	const cJSON *gates = object_json_find(spec, "schedulingGates");
+
 	c->rules = place_rules_intern(p, spec);
 	if (c->rules->unknown)
 		place_note(&c->unknown, "%s", c->rules->unknown);
@@ -209,7 +190,8 @@ static void read_class(struct place *p, struct place_class *c, const cJSON *spec
 	read_ports(c, spec, "initContainers", true);
 	place_class_read_volumes(p, c, spec);
 	place_class_read_device_claims(p, c, spec);
-	read_gates(c, spec);
+	if (gates && (!cJSON_IsArray(gates) || gates->child))
+		place_note(&c->unknown, "spec.schedulingGates: cannot be judged");
 }
 
 static struct place_class *new_class(struct place *p, const struct kube_pod *pod)
@@ -226,9 +208,7 @@ static struct place_class *new_class(struct place *p, const struct kube_pod *pod
 		place_note(&c->unknown, "spec: cannot be read");
 	read_class(p, c, spec);
 	cJSON_Delete(spec);
-	/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 	PLACE_LIST_ADD(&p->classes, c);
-	/* NOLINTNEXTLINE(bugprone-sizeof-expression): so is this */
 	PLACE_LIST_ADD(&c->in->classes, c);
 	return c;
 }

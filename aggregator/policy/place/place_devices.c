@@ -445,13 +445,6 @@ static void hold_claim(struct place *p, struct place_device_claim *c)
 	add_held(p, c->home, c);
 }
 
-static void hold_pod(struct place *p, struct place_slot *s)
-{
-	s->home_holding = s->holding = begin_held(p);
-	for (uint32_t id = s->claim; id != PLACE_NONE; id = p->dra.claim.of[id]->next)
-		add_held(p, s->holding, p->dra.claim.of[id]);
-}
-
 void place_devices_settle(struct place *p)
 {
 	if (!p->dra.claim.count && !p->dra.held.count)
@@ -459,9 +452,15 @@ void place_devices_settle(struct place *p)
 	clear_held(p);
 	for (uint32_t i = 0; i < p->dra.claim.count; i++)
 		hold_claim(p, p->dra.claim.of[i]);
-	for (uint32_t i = 0; i < p->pods.count; i++)
-		if (p->pods.of[i] && p->pods.of[i]->claim != PLACE_NONE)
-			hold_pod(p, p->pods.of[i]);
+	for (uint32_t i = 0; i < p->pods.count; i++) {
+		struct place_slot *s = p->pods.of[i];
+
+		if (!s || s->claim == PLACE_NONE)
+			continue;
+		s->home_holding = s->holding = begin_held(p);
+		for (uint32_t id = s->claim; id != PLACE_NONE; id = p->dra.claim.of[id]->next)
+			add_held(p, s->holding, p->dra.claim.of[id]);
+	}
 	p->dra.home_held = p->dra.held.count;
 }
 

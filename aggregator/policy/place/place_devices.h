@@ -8,9 +8,19 @@
 
 #include "aggregator/policy/place/device_selector.h"
 #include "aggregator/policy/place/place.h"
-#include "aggregator/policy/place/place_list.h"
 #include "aggregator/policy/place/place_terms.h"
+#include "shared/array.h"
 #include "shared/hash.h"
+
+/* An array that grows; T *of. */
+#define PLACE_LIST(T)                                                                              \
+	struct {                                                                                   \
+		T *of;                                                                             \
+		uint32_t count;                                                                    \
+	}
+#define PLACE_LIST_ADD(list, value) (ARRAY_ADD((list)->of, (list)->count) = (value))
+/* The newest element of a hash that is not empty. */
+#define PLACE_NEWEST(head) ELMT_FROM_HH((head)->hh.tbl, (head)->hh.tbl->tail)
 
 struct place_class;
 struct place_log;

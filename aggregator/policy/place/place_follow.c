@@ -89,6 +89,80 @@ static bool can_follow(const struct place *p, const struct view *v)
 	return same_namespaces(p, v);
 }
 
+/* --- hypothetical pods */
+
+/*
+ * Hypothetical pods: pods that place_add_pod() adds and that the view does not have. Each may bring a
+ * class, terms, counters, topology keys, claims and resources, and one core answers thousands of
+ * requests with such pods, so undo_all() takes out all that the last request brought.
+ *
+ * Every list and hash keeps the order of insertion, and nothing of the view is interned after the
+ * first hypothetical pod. So their objects are a tail of each list and hash, behind the lengths in
+ * struct place_known, and are freed from the newest to the oldest, users before what they use.
+ * Classes of the view have the counters of hypothetical pods at the ends of their lists;
+ * hypothetical_links names them.
+ */
+
+void place_hypothetical_begin(struct place *p)
+{
+	p->known = (struct place_known){
+		.classes = p->classes.count,
+		.counters = p->counters.count,
+		.keys = p->keys.count,
+		.claims = p->claim_of.count,
+		.device_claims = p->dra.claim.count,
+		.dims = p->dims,
+		.groups = HASH_COUNT(p->groups),
+		.rules = HASH_COUNT(p->rules),
+		.eligibles = HASH_COUNT(p->eligibles),
+		.namespaces = HASH_COUNT(p->namespaces),
+		.selects_namespaces = p->selects_namespaces,
+	};
+	p->hypothetical = true;
+}
+
+static void unlink_counter(struct place *p, const struct place_hypothetical_link *l)
+{
+	struct place_class *c = p->classes.of[l->class];
+	bool carriers = p->counters.of[l->counter].kind == PLACE_COUNT_CARRIERS;
+	uint32_t *count = carriers ? &c->feared.count : &c->counted.count;
+
+	--*count;
+	assert((carriers ? c->feared.of : c->counted.of)[*count] == l->counter);
+}
+
+/* Frees what hypothetical pods brought; the pods themselves are gone. */
+static void forget_hypothetical(struct place *p)
+{
+	const struct place_known *k = &p->known;
+
+	assert(p->hypothetical);
+	while (p->hypothetical_links.count)
+		unlink_counter(p, &p->hypothetical_links.of[--p->hypothetical_links.count]);
+	while (p->classes.count > k->classes)
+		place_class_forget(p);
+	while (p->counters.count > k->counters)
+		place_counter_forget(p);
+	while (HASH_COUNT(p->groups) > k->groups)
+		place_group_forget(p);
+	while (HASH_COUNT(p->eligibles) > k->eligibles)
+		place_eligible_forget(p);
+	while (HASH_COUNT(p->rules) > k->rules)
+		place_rules_forget(p);
+	while (HASH_COUNT(p->namespaces) > k->namespaces)
+		place_namespace_forget(p);
+	while (p->keys.count > k->keys)
+		place_key_forget(p);
+	while (p->claim_of.count > k->claims)
+		place_claim_forget(p);
+	while (p->dra.claim.count > k->device_claims)
+		place_device_claim_forget(p, p->dra.claim.of[p->dra.claim.count - 1]);
+	while (p->dims > k->dims)
+		free(p->dim_names[--p->dims - RESOURCE_STANDARD]);
+	p->selects_namespaces = k->selects_namespaces;
+	p->hypothetical = false;
+}
+
 /* --- back to the last view */
 
 static void go_home(struct place *p, struct place_slot *s)
@@ -118,7 +192,7 @@ static void undo_all(struct place *p)
 	for (uint32_t i = 0; i < p->added.count; i++)
 		place_slot_free(p, place_slot(p, p->added.of[i]));
 	p->added.count = 0;
-	place_hypothetical_forget(p);
+	forget_hypothetical(p);
 	p->last_chosen = PLACE_NONE;
 }
 
@@ -264,27 +338,22 @@ static void change_node(struct place *p, place_node n, const struct view_node *v
 /* The change of a node between two views. */
 enum fate { SAME, MEASURED, CHANGED };
 
-static enum fate fate_of(const struct place *p, const struct place_node_info *before,
-			 const struct view_node *now)
-{
-	if (before->view == now && !p->resting)
-		return SAME;
-	return before->view && now->model && before->view->model == now->model ? MEASURED : CHANGED;
-}
-
 /* Drops the pods of all changed nodes before any is read again, since a pod may have moved. */
 static void leave_changed(struct place *p, uint8_t *fate)
 {
 	for (place_node n = 0; n < p->node_count; n++) {
-		const struct view_node *now = p->view->nodes[n];
+		const struct view_node *before = p->nodes[n].view, *now = p->view->nodes[n];
 
-		fate[n] = (uint8_t)fate_of(p, &p->nodes[n], now);
-		if (fate[n] == MEASURED)
+		if (before == now && !p->resting) {
+			fate[n] = SAME;
+		} else if (before && now->model && before->model == now->model) {
+			fate[n] = MEASURED;
 			p->nodes[n].view = now;
-		if (fate[n] != CHANGED)
-			continue;
-		leave_node(p, n);
-		change_node(p, n, now);
+		} else {
+			fate[n] = CHANGED;
+			leave_node(p, n);
+			change_node(p, n, now);
+		}
 	}
 }
 
@@ -307,14 +376,6 @@ static void meet_changed(struct place *p, const uint8_t *fate)
 }
 
 /* --- pods */
-
-static void leave_pending(struct place *p)
-{
-	for (uint32_t i = 0; i < p->waiting.count; i++) {
-		place_slot(p, p->waiting.of[i])->seen = false;
-		PLACE_LIST_ADD(&p->loose, p->waiting.of[i]);
-	}
-}
 
 /* Updates unmeasured pods, which count as the mean of their owner. */
 static void follow_owners(struct place *p)
@@ -343,8 +404,10 @@ static void follow(struct place *p, const struct view *before)
 		place_namespaces_reread(p);
 	if (!same_nodes(p, p->view))
 		move_nodes(p, p->view);
-	if (pending)
-		leave_pending(p);
+	for (uint32_t i = 0; pending && i < p->waiting.count; i++) {
+		place_slot(p, p->waiting.of[i])->seen = false;
+		PLACE_LIST_ADD(&p->loose, p->waiting.of[i]);
+	}
 	fate = mem_zalloc((size_t)p->node_count + 1, sizeof(*fate));
 	leave_changed(p, fate);
 	place_claims_follow(p, before);
@@ -392,77 +455,4 @@ void place_rest(struct place *p, struct view *rest)
 	p->view = view_hold(rest);
 	p->resting = true;
 	view_drop(before);
-}
-
-/* --- hypothetical pods */
-
-/*
- * Hypothetical pods: pods that place_add_pod() adds and that the view does not have. Each may bring a
- * class, terms, counters, topology keys, claims and resources, and one core answers thousands of
- * requests with such pods, so undo_all() takes out all that the last request brought.
- *
- * Every list and hash keeps the order of insertion, and nothing of the view is interned after the
- * first hypothetical pod. So their objects are a tail of each list and hash, behind the lengths in
- * struct place_known, and are freed from the newest to the oldest, users before what they use.
- * Classes of the view have the counters of hypothetical pods at the ends of their lists;
- * hypothetical_links names them.
- */
-
-void place_hypothetical_begin(struct place *p)
-{
-	p->known = (struct place_known){
-		.classes = p->classes.count,
-		.counters = p->counters.count,
-		.keys = p->keys.count,
-		.claims = p->claim_of.count,
-		.device_claims = p->dra.claim.count,
-		.dims = p->dims,
-		.groups = HASH_COUNT(p->groups),
-		.rules = HASH_COUNT(p->rules),
-		.eligibles = HASH_COUNT(p->eligibles),
-		.namespaces = HASH_COUNT(p->namespaces),
-		.selects_namespaces = p->selects_namespaces,
-	};
-	p->hypothetical = true;
-}
-
-static void unlink_counter(struct place *p, const struct place_hypothetical_link *l)
-{
-	struct place_class *c = p->classes.of[l->class];
-	bool carriers = p->counters.of[l->counter].kind == PLACE_COUNT_CARRIERS;
-	uint32_t *count = carriers ? &c->feared.count : &c->counted.count;
-
-	--*count;
-	assert((carriers ? c->feared.of : c->counted.of)[*count] == l->counter);
-}
-
-void place_hypothetical_forget(struct place *p)
-{
-	const struct place_known *k = &p->known;
-
-	assert(p->hypothetical);
-	while (p->hypothetical_links.count)
-		unlink_counter(p, &p->hypothetical_links.of[--p->hypothetical_links.count]);
-	while (p->classes.count > k->classes)
-		place_class_forget(p);
-	while (p->counters.count > k->counters)
-		place_counter_forget(p);
-	while (HASH_COUNT(p->groups) > k->groups)
-		place_group_forget(p);
-	while (HASH_COUNT(p->eligibles) > k->eligibles)
-		place_eligible_forget(p);
-	while (HASH_COUNT(p->rules) > k->rules)
-		place_rules_forget(p);
-	while (HASH_COUNT(p->namespaces) > k->namespaces)
-		place_namespace_forget(p);
-	while (p->keys.count > k->keys)
-		place_key_forget(p);
-	while (p->claim_of.count > k->claims)
-		place_claim_forget(p);
-	while (p->dra.claim.count > k->device_claims)
-		place_device_claim_forget(p, p->dra.claim.of[p->dra.claim.count - 1]);
-	while (p->dims > k->dims)
-		free(p->dim_names[--p->dims - RESOURCE_STANDARD]);
-	p->selects_namespaces = k->selects_namespaces;
-	p->hypothetical = false;
 }

@@ -32,7 +32,6 @@
 #include "aggregator/model/object_json.h"
 #include "aggregator/policy/place/place.h"
 #include "aggregator/policy/place/place_devices.h"
-#include "aggregator/policy/place/place_list.h"
 #include "aggregator/policy/place/place_terms.h"
 #include "shared/hash.h"
 
@@ -77,10 +76,7 @@ struct place_toleration {
 	int64_t number; /* the value, with Gt and Lt */
 };
 
-/*
- * nodeSelector, required node affinity, tolerations and needed features. Equal text is the same
- * rules.
- */
+/* nodeSelector, required node affinity, tolerations, needed features. Equal text: same rules. */
 struct place_rules {
 	UT_hash_handle hh;
 	char *text; /* owned; key */
@@ -602,8 +598,6 @@ void place_namespace_forget(struct place *p);
 /* --- place_follow.c */
 
 void place_hypothetical_begin(struct place *p);
-/* Frees what hypothetical pods brought; the pods themselves are gone. */
-void place_hypothetical_forget(struct place *p);
 
 /* --- place_volumes.c */
 

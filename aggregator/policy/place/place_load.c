@@ -68,19 +68,16 @@ void place_load_node(struct place *p, place_node n)
 	place_trees_touch(p, n);
 }
 
-static bool is_measured(const struct view_node *v)
-{
-	int window;
-	const struct window_set *set = window_longest(v->stats->usage.windows, &window);
-
-	return set && set->cpu_milli.known;
-}
-
 bool place_cap_of(const struct place_options *o, const struct view *v)
 {
-	for (size_t n = 0; o->cap.on && n < v->node_count; n++)
-		if (is_measured(v->nodes[n]))
+	for (size_t n = 0; o->cap.on && n < v->node_count; n++) {
+		int window;
+		const struct window_set *set =
+			window_longest(v->nodes[n]->stats->usage.windows, &window);
+
+		if (set && set->cpu_milli.known)
 			return true;
+	}
 	return false;
 }
 
@@ -129,7 +126,6 @@ static struct place_slot *new_slot(struct place *p, char *key)
 		p->pods.of[s->id] = s;
 	} else {
 		s->id = p->pods.count;
-		/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 		PLACE_LIST_ADD(&p->pods, s);
 	}
 	if (key)

@@ -233,15 +233,13 @@ struct search {
 	struct place_counts counts;
 };
 
-static bool has_room(const struct place_shape *s, int64_t cpu, int64_t mem, int64_t pods)
-{
-	return pods >= 1 && (s->cpu == 0 || cpu >= s->cpu) && (s->mem == 0 || mem >= s->mem);
-}
-
 static bool has_room_below(const struct search *s, const struct place_order_node *o)
 {
-	return has_room(place_slot_shape(s->slot), o->cpu, o->mem, o->pods) &&
-	       o->use_cpu >= s->slot->use.cpu && o->use_mem >= s->slot->use.mem;
+	const struct place_shape *shape = place_slot_shape(s->slot);
+
+	return o->pods >= 1 && (!shape->cpu || o->cpu >= shape->cpu) &&
+	       (!shape->mem || o->mem >= shape->mem) && o->use_cpu >= s->slot->use.cpu &&
+	       o->use_mem >= s->slot->use.mem;
 }
 
 /* Only the cap refused the node. */
@@ -295,14 +293,6 @@ static place_node search(struct search *s, uint32_t root)
 	return search(s, o->right);
 }
 
-/* The tree skips nodes, so each is checked again. */
-static void count_all(struct search *s)
-{
-	s->counts = (struct place_counts){.nearest = PLACE_NONE};
-	for (place_node n = 0; n < s->p->node_count; n++)
-		check(s, n);
-}
-
 static place_node search_tree(struct search *s, enum place_order order, place_node start)
 {
 	struct place_tree *t = &s->p->trees[order];
@@ -347,9 +337,12 @@ place_node place_choose(struct place *p, place_pod pod, enum place_order order, 
 			p->last_chosen = n;
 		return n;
 	}
-	if (counts) {
-		count_all(&s);
-		*counts = s.counts;
-	}
+	if (!counts)
+		return PLACE_NONE;
+	/* The tree skips nodes, so each is checked again. */
+	s.counts = (struct place_counts){.nearest = PLACE_NONE};
+	for (n = 0; n < p->node_count; n++)
+		check(&s, n);
+	*counts = s.counts;
 	return PLACE_NONE;
 }

@@ -340,7 +340,6 @@ struct place_device_claim *place_device_claim_intern(struct place *p, bool templ
 	c->key = key;
 	c->template = template;
 	c->id = p->dra.claim.count;
-	/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 	PLACE_LIST_ADD(&p->dra.claim, c);
 	HASH_ADD_KEYPTR(hh, p->dra.by_name, c->key, strlen(c->key), c);
 	place_device_claim_read(p, c, true);
@@ -373,7 +372,6 @@ static void add_claim(struct place *p, struct place_class *c, const cJSON *entry
 	}
 	claim = place_device_claim_intern(p, !*name, c->namespace, *name ? name : template);
 	claim->classes++;
-	/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 	PLACE_LIST_ADD(&c->device_claims, claim);
 }
 

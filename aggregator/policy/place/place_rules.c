@@ -401,14 +401,6 @@ void place_classify_node(struct place *p, place_node n)
 	buf_fini(&b);
 }
 
-static void classify_all(struct place *p)
-{
-	place_texts_free(&p->node_classes, &p->node_class_count);
-	for (place_node n = 0; n < p->node_count; n++)
-		place_classify_node(p, n);
-	p->keys_classified = p->label_keys.count;
-}
-
 /* Verdicts stay, unless the classes were numbered anew. */
 static void fit_verdicts(const struct place *p, struct place_rules *r, bool anew)
 {
@@ -424,8 +416,12 @@ static void fit_verdicts(const struct place *p, struct place_rules *r, bool anew
 void place_classify_nodes(struct place *p, bool anew)
 {
 	anew |= p->keys_classified != p->label_keys.count;
-	if (anew)
-		classify_all(p);
+	if (anew) {
+		place_texts_free(&p->node_classes, &p->node_class_count);
+		for (place_node n = 0; n < p->node_count; n++)
+			place_classify_node(p, n);
+		p->keys_classified = p->label_keys.count;
+	}
 	for (struct place_rules *r = p->rules; r; r = r->hh.next)
 		fit_verdicts(p, r, anew);
 }

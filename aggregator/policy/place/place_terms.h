@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Node selector terms as node affinity, volumes and storage classes write them: any of the terms,
- * all of a term. Pure.
- */
+/* Node selector terms of node affinity, volumes and storage classes: any term, all of it. Pure. */
 #pragma once
 
 #include <cjson/cJSON.h>

@@ -94,18 +94,10 @@ static double covered(const struct view_node *v, const struct kube_pod *pod)
 	return 1;
 }
 
-/* An unmeasured pod counts at least its requests, even if others of its owner use less. */
-static void expect_requests(const struct kube_pod *pod, struct expected_use *expected)
-{
-	const struct resources *asks = kube_pod_requests(pod);
-
-	expected->cpu_milli = int_max(expected->cpu_milli, asks->of[RESOURCE_CPU]);
-	expected->mem_bytes = int_max(expected->mem_bytes, asks->of[RESOURCE_MEMORY]);
-}
-
 void place_use_of_pod(const struct place *p, place_node home, const struct view_pod *vp,
 		      const struct kube_pod *record, struct place_use *out)
 {
+	const struct resources *asks = kube_pod_requests(record);
 	struct expected_use expected;
 	struct score_owner owner;
 	struct score_args args;
@@ -117,8 +109,11 @@ void place_use_of_pod(const struct place *p, place_node home, const struct view_
 	owner = expected_use_of_pods_owner(p->view, record);
 	score_args_default(&args, SCORE_CORRECTED);
 	expected_use_read(&record->template->spec, &args, &owner, &expected);
-	if (home != PLACE_NONE)
-		expect_requests(record, &expected);
+	/* A pod on a node counts at least its requests, even if others of its owner use less. */
+	if (home != PLACE_NONE) {
+		expected.cpu_milli = int_max(expected.cpu_milli, asks->of[RESOURCE_CPU]);
+		expected.mem_bytes = int_max(expected.mem_bytes, asks->of[RESOURCE_MEMORY]);
+	}
 	*out = (struct place_use){0};
 	if (home != PLACE_NONE && p->nodes[home].rest.pods &&
 	    covered(p->nodes[home].view, record) > 0)

@@ -58,7 +58,6 @@ static void add_claim(struct place *p, struct place_class *c, const char *name)
 	for (uint32_t i = 0; i < c->claims.count; i++)
 		if (c->claims.of[i] == claim)
 			return;
-	/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
 	PLACE_LIST_ADD(&c->claims, claim);
 }
 
