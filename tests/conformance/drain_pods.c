@@ -65,7 +65,8 @@ static bool check_rule(struct scene *s, const cJSON *c, struct error *error)
 	}
 	if (!drain_records_add_pod(&s->pods, values_get(c, "pod"), error))
 		return false;
-	rule->ask(&s->context, drain_records_pods(&s->pods)[0], &status, NULL);
+	rule->ask(&(struct drain_question){&s->context, drain_records_pods(&s->pods)[0], &status,
+					   NULL});
 	return drain_case_same(c, "want_outcome", drain_fixture_outcome(status.outcome), error) &&
 	       drain_case_same(c, "want_reason", drain_reason_name(status.reason), error);
 }
@@ -149,32 +150,20 @@ enum outcome run_rule_combination(const cJSON *c, struct error *error)
 
 /* --- get_pods_to_move */
 
-static void always(const struct drain_context *c, const struct kube_pod *pod,
-		   struct drain_status *out, struct error *error)
+static void always(const struct drain_question *q)
 {
-	(void)c;
-	(void)pod;
-	(void)error;
-	out->outcome = DRAIN_POD_OK;
+	q->out->outcome = DRAIN_POD_OK;
 }
 
-static void never(const struct drain_context *c, const struct kube_pod *pod,
-		  struct drain_status *out, struct error *error)
+static void never(const struct drain_question *q)
 {
-	(void)c;
-	(void)pod;
-	(void)error;
-	out->outcome = DRAIN_POD_BLOCK;
-	out->reason = DRAIN_UNEXPECTED;
+	q->out->outcome = DRAIN_POD_BLOCK;
+	q->out->reason = DRAIN_UNEXPECTED;
 }
 
-static void cannot_decide(const struct drain_context *c, const struct kube_pod *pod,
-			  struct drain_status *out, struct error *error)
+static void cannot_decide(const struct drain_question *q)
 {
-	(void)c;
-	(void)pod;
-	(void)out;
-	(void)error;
+	(void)q;
 }
 
 static bool read_extra(const cJSON *list, struct drain_rule *out, size_t room, size_t *count,

@@ -7,8 +7,7 @@
  *     plan = drain_step(s, &input, &config);      on every change of the cluster
  *     drain_plan_free(plan);
  *
- * A step is pure: equal state, view and time give the same plan, byte for byte, in any order of the
- * input.
+ * A step is pure: equal state, view and time give the same bytes, in any order of the input.
  *
  *   1. drain_state.c finds pods that were evicted since the last view. Nodes with an unreadable pod
  *      are neither candidates nor destinations; unready nodes are no destinations (corrected)

@@ -13,7 +13,6 @@
 
 #define GPU "nvidia.com/gpu"
 
-static const int64_t SECOND_NS = 1000000000;
 /* cluster-autoscaler takes a node that is older in deletion for one whose deletion failed. */
 static const int64_t DELETION_MAX_SEC = 300;
 
@@ -27,9 +26,9 @@ int drain_taint_time(const struct kube_node *node, const char *key, int64_t *out
 		return -ENOENT;
 	errno = 0;
 	value = strtoll(t->value, &end, 10);
-	if (errno || end == t->value || *end || value < 0 || value > INT64_MAX / SECOND_NS)
+	if (errno || end == t->value || *end || value < 0 || value > INT64_MAX / DRAIN_SECOND_NS)
 		return -EINVAL;
-	*out_ns = value * SECOND_NS;
+	*out_ns = value * DRAIN_SECOND_NS;
 	return 0;
 }
 
@@ -71,7 +70,7 @@ bool drain_is_in_deletion(enum drain_variant variant, const struct kube_node *no
 	if (variant == DRAIN_UPSTREAM) {
 		error_set(why, "it has the taint " DRAIN_TAINT_DELETION);
 		return drain_taint_time(node, DRAIN_TAINT_DELETION, &since_ns) == 0 &&
-		       now_ns - since_ns < DELETION_MAX_SEC * SECOND_NS;
+		       now_ns - since_ns < DELETION_MAX_SEC * DRAIN_SECOND_NS;
 	}
 	return is_taken_away(node, why) || is_draining(node, why);
 }

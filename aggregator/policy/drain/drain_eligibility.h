@@ -30,8 +30,7 @@
 /* --- utilisation */
 
 /*
- * The share of a node that its pods request: the larger of CPU and memory, or that of GPUs or devices
- * alone.
+ * The share of a node that its pods request: of CPU or memory, the larger; or of GPUs or devices.
  *
  *     share = (sum of requests - left out) / (allocatable - left out)
  *

@@ -38,7 +38,7 @@ static void tell_falls(const struct drain_run *r, struct drain_case *c)
 	if (last)
 		buf_printf(&c->falls, ": %zu %s of other nodes must leave, too",
 			   c->leave_count - c->leave_own,
-			   drain_plural((int64_t)(c->leave_count - c->leave_own), "pod", "pods"));
+			   drain_plural(c->leave_count - c->leave_own, "pod", "pods"));
 }
 
 void drain_gangs_explain(struct drain_case *c)

@@ -78,15 +78,6 @@ void drain_history_clear(struct drain_state *s)
 	free(s->wave);
 }
 
-static struct drain_recorded *find_recorded(struct drain_state *s, const char *node)
-{
-	bool found;
-	size_t at =
-		array_find_name(s->recorded, s->recorded_count, sizeof(*s->recorded), node, &found);
-
-	return found ? &s->recorded[at] : NULL;
-}
-
 struct drain_recorded *drain_state_set_recorded(struct drain_state *s, const char *node,
 						enum drain_event event, enum drain_reason reason)
 {
@@ -114,7 +105,7 @@ static void write_text(const struct drain_plan_node *n, const struct drain_why *
 		buf_add_str(b, "nothing on it has to move");
 	else if (n->verdict == DRAIN_SELECTED)
 		buf_printf(b, "%zu %s", n->move_count,
-			   drain_plural((int64_t)n->move_count, "pod moves", "pods move"));
+			   drain_plural(n->move_count, "pod moves", "pods move"));
 	if (why && why != &n->reasons[0])
 		buf_printf(b, "%s: ", n->reasons[0].text);
 	buf_add_str(b, why ? why->text : "");
@@ -127,7 +118,11 @@ static void note_node(struct drain_run *r, const struct drain_plan_node *n)
 				      .event = (enum drain_event)n->verdict,
 				      .reason = why ? why->code : DRAIN_NONE,
 				      .node = (char *)n->name};
-	struct drain_recorded *last = find_recorded(r->state, n->name);
+	struct drain_state *s = r->state;
+	bool found;
+	size_t at = array_find_name(s->recorded, s->recorded_count, sizeof(*s->recorded), n->name,
+				    &found);
+	struct drain_recorded *last = found ? &s->recorded[at] : NULL;
 	struct buf text = BUF_INIT;
 
 	if (n->verdict == DRAIN_UNEXAMINED) {
@@ -140,10 +135,10 @@ static void note_node(struct drain_run *r, const struct drain_plan_node *n)
 	    (!last && record.event != DRAIN_EVENT_NEEDED)) {
 		write_text(n, why, &text);
 		record.text = text.data;
-		drain_state_note(r->state, &record);
+		drain_state_note(s, &record);
 		buf_fini(&text);
 	}
-	drain_state_set_recorded(r->state, n->name, record.event, record.reason)->seen = true;
+	drain_state_set_recorded(s, n->name, record.event, record.reason)->seen = true;
 }
 
 static void forget_unseen(struct drain_state *s)
@@ -170,14 +165,14 @@ static void describe_wave(const struct drain_wave *w, struct buf *b)
 	if (!w->node_count)
 		return;
 	buf_printf(b, "%zu %s: ", w->node_count,
-		   drain_plural((int64_t)w->node_count, "node goes", "nodes go"));
+		   drain_plural(w->node_count, "node goes", "nodes go"));
 	for (size_t i = 0; i < told; i++)
 		buf_printf(b, "%s%s", i ? ", " : "", w->nodes[i]->name);
 	if (told < w->node_count)
 		buf_printf(b, ", and %zu more", w->node_count - told);
 	buf_printf(b, "; %zu %s to %zu %s%s", w->pods,
-		   drain_plural((int64_t)w->pods, "pod moves", "pods move"), w->destination_count,
-		   drain_plural((int64_t)w->destination_count, "node", "nodes"),
+		   drain_plural(w->pods, "pod moves", "pods move"), w->destination_count,
+		   drain_plural(w->destination_count, "node", "nodes"),
 		   w->robust || !w->pods ? "" : "; not robust");
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The plan in sentences, a line each: reserved pods, numbers of nodes by verdict and reason, the wave
- * with its pods, its destinations, its costs, and limits reached. The length depends on the wave, not
- * on the cluster.
+ * with its pods, its destinations, its costs, and limits reached. Its length depends on the wave.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -31,7 +30,7 @@ static void tell_idle(const struct drain_plan *p, size_t count, struct buf *b)
 	size_t told = 0;
 
 	buf_printf(b, "%zu %s needed by requests and idle in fact:", count,
-		   drain_plural((int64_t)count, "is", "are"));
+		   drain_plural(count, "is", "are"));
 	for (size_t i = 0; i < p->node_count && told < IDLE_TOLD; i++)
 		if (p->nodes[i].idle_in_fact)
 			buf_printf(b, "%s %s", told++ ? "," : "", p->nodes[i].name);
@@ -53,7 +52,7 @@ static void tell_verdicts(const struct drain_plan *p, struct buf *b)
 			reasons[drain_decisive(n)->code]++;
 	}
 	buf_printf(b, "Of %zu %s %zu could go, %zu of them now; needed: %zu, ", p->node_count,
-		   drain_plural((int64_t)p->node_count, "node", "nodes"),
+		   drain_plural(p->node_count, "node", "nodes"),
 		   verdicts[DRAIN_UNNEEDED] + verdicts[DRAIN_SELECTED], verdicts[DRAIN_SELECTED],
 		   verdicts[DRAIN_NEEDED]);
 	if (verdicts[DRAIN_KEPT])
@@ -65,7 +64,7 @@ static void tell_verdicts(const struct drain_plan *p, struct buf *b)
 	for (int i = DRAIN_NONE + 1; i < DRAIN_REASONS; i++)
 		if (reasons[i])
 			buf_printf(b, "%zu %s: %s.\n", reasons[i],
-				   drain_plural((int64_t)reasons[i], "stays", "stay"),
+				   drain_plural(reasons[i], "stays", "stay"),
 				   drain_reason_name((enum drain_reason)i));
 	if (idle)
 		tell_idle(p, idle, b);
@@ -95,8 +94,7 @@ static void tell_moves(const struct drain_plan_node *n, struct buf *b)
 
 static void tell_destination(const struct drain_destination *d, struct buf *b)
 {
-	buf_printf(b, "%s takes %zu %s", d->node, d->pods,
-		   drain_plural((int64_t)d->pods, "pod", "pods"));
+	buf_printf(b, "%s takes %zu %s", d->node, d->pods, drain_plural(d->pods, "pod", "pods"));
 	if (d->predicted)
 		buf_printf(b, ": %.2f CPUs become %.2f of %.2f, %.2f GiB become %.2f of %.2f",
 			   d->before.cpu_milli / 1000, d->after.cpu_milli / 1000,
@@ -111,7 +109,7 @@ static void tell_cost(const struct drain_cost *c, struct buf *b)
 		return;
 	buf_printf(b, "%s %s/%s: %zu %s, %" PRId64 " may at once, and %" PRId64 " more then%s.\n",
 		   c->kind, c->namespace, c->name, c->pods,
-		   drain_plural((int64_t)c->pods, "leaves", "leave"), c->allowed, c->left,
+		   drain_plural(c->pods, "leaves", "leave"), c->allowed, c->left,
 		   c->one_after_the_other ? "; they go one after the other" : "");
 }
 

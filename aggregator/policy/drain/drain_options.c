@@ -6,8 +6,6 @@
 #include "shared/array.h"
 #include "shared/mem.h"
 
-static const int64_t SECOND_NS = 1000000000;
-
 void drain_options_default(struct drain_options *o)
 {
 	*o = (struct drain_options){
@@ -18,12 +16,12 @@ void drain_options_default(struct drain_options *o)
 		.skip_system = true,
 		.skip_local_storage = true,
 		.skip_custom_controllers = true,
-		.system_timeout_ns = 3600 * SECOND_NS,
-		.unneeded_ns = 600 * SECOND_NS,
-		.unready_ns = 1200 * SECOND_NS,
-		.recheck_ns = 300 * SECOND_NS,
-		.eviction_ttl_ns = 180 * SECOND_NS,
-		.simulation_ns = SECOND_NS,
+		.system_timeout_ns = 3600 * DRAIN_SECOND_NS,
+		.unneeded_ns = 600 * DRAIN_SECOND_NS,
+		.unready_ns = 1200 * DRAIN_SECOND_NS,
+		.recheck_ns = 300 * DRAIN_SECOND_NS,
+		.eviction_ttl_ns = 180 * DRAIN_SECOND_NS,
+		.simulation_ns = DRAIN_SECOND_NS,
 		.simulation_min_nodes = 10,
 		.max_parallelism = 10,
 		.max_drain_parallelism = 10,
@@ -36,7 +34,7 @@ void drain_options_upstream(struct drain_options *o)
 	drain_options_default(o);
 	o->variant = DRAIN_UPSTREAM;
 	o->max_drain_parallelism = 1;
-	o->simulation_ns = 30 * SECOND_NS;
+	o->simulation_ns = 30 * DRAIN_SECOND_NS;
 	o->simulation_min_nodes = 0;
 	o->eviction_ttl_ns = 0;
 }

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define DRAIN_SECOND_NS INT64_C(1000000000)
+
 enum drain_variant { DRAIN_CORRECTED, DRAIN_UPSTREAM };
 
 struct drain_options {
@@ -130,7 +132,7 @@ extern const char *const drain_remedies[DRAIN_REMEDIES];
 void *drain_put_name(void *array, size_t *count, size_t size, const char *name, size_t *at);
 
 /* The word for the count: "1 pod", "0 pods". */
-static inline const char *drain_plural(int64_t count, const char *one, const char *more)
+static inline const char *drain_plural(uint64_t count, const char *one, const char *more)
 {
 	return count == 1 ? one : more;
 }

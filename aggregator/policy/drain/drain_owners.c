@@ -125,12 +125,12 @@ void drain_owners_count(struct drain_owners *o, const struct kube_pod *pod)
 	owner->ready += pod->ready;
 }
 
-static bool is_taken(const struct drain_owners *o, const struct kube_pod *pod)
+static struct taken *find_taken(const struct drain_owners *o, const struct kube_pod *pod)
 {
 	struct taken *t;
 
 	HASH_FIND_PTR(o->taken, &pod, t);
-	return t != NULL;
+	return t;
 }
 
 static int64_t allowed_of(const struct drain_owners *o, int64_t wanted)
@@ -168,13 +168,6 @@ bool drain_owners_left(const struct drain_owners *o, const char *uid, int64_t *l
 		return false;
 	*left = allowed_of(o, wanted_of(owner)) - missing_of(owner) - owner->taken;
 	return true;
-}
-
-/* Whether one more ready pod may go: beside others, or after those of the same call. */
-static bool has_room(const struct drain_owners *o, const struct owner *owner)
-{
-	return owner->taken + missing_of(owner) + 1 <= allowed_of(o, wanted_of(owner)) ||
-	       (owner->mine > 0 && owner->taken == owner->mine);
 }
 
 static void tell_full(const struct drain_owners *o, const struct owner *owner, int64_t together,
@@ -222,9 +215,8 @@ static void take(struct drain_owners *o, const struct kube_pod *pod, struct owne
 
 static void give(struct drain_owners *o, const struct kube_pod *pod)
 {
-	struct taken *t;
+	struct taken *t = find_taken(o, pod);
 
-	HASH_FIND_PTR(o->taken, &pod, t);
 	if (!t)
 		return;
 	t->owner->taken--;
@@ -247,9 +239,11 @@ enum drain_reason drain_owners_take(struct drain_owners *o, const struct kube_po
 	for (size_t i = 0; i < count && reason == DRAIN_NONE; i++) {
 		struct owner *owner = find_owner(o, pods[i]);
 
-		if (!owner || !is_missed(pods[i]) || is_taken(o, pods[i]))
+		if (!owner || !is_missed(pods[i]) || find_taken(o, pods[i]))
 			continue;
-		if (has_room(o, owner)) {
+		/* One more ready pod may go beside others, or after those of the same call. */
+		if (owner->taken + missing_of(owner) + 1 <= allowed_of(o, wanted_of(owner)) ||
+		    (owner->mine > 0 && owner->taken == owner->mine)) {
 			take(o, pods[i], owner);
 			owner->mine++;
 			mine[i] = true;

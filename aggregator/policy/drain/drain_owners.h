@@ -6,8 +6,7 @@
  *     allowed = max(1, floor(share * wanted))
  *     taken + (wanted - ready) + 1 <= allowed      for each ready pod
  *
- * Missing replicas count, and pods that are not ready are free. An owner of unknown size wants its
- * present pods.
+ * Missing replicas count; unready pods are free. An owner of unknown size wants its present pods.
  */
 #pragma once
 

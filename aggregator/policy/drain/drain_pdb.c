@@ -213,13 +213,6 @@ static struct taken *find_taken(const struct drain_pdbs *p, const struct kube_po
 	return t;
 }
 
-/* The eviction API deletes such a pod without a budget. */
-static bool is_ignored(const struct kube_pod *pod)
-{
-	return pod->deletion_ns != 0 || pod->phase == POD_PENDING || pod->phase == POD_SUCCEEDED ||
-	       pod->phase == POD_FAILED;
-}
-
 static bool costs(const struct drain_pdbs *p, const struct kube_pod *pod, uint32_t which)
 {
 	const struct kube_pdb *b = p->budgets[which];
@@ -229,9 +222,11 @@ static bool costs(const struct drain_pdbs *p, const struct kube_pod *pod, uint32
 		 (b->desired_healthy > 0 && b->current_healthy >= b->desired_healthy));
 }
 
+/* The eviction API deletes other pods without a budget. */
 static bool is_asked(const struct drain_pdbs *p, const struct kube_pod *pod)
 {
-	return p->variant == DRAIN_UPSTREAM || (!is_ignored(pod) && !find_taken(p, pod));
+	return p->variant == DRAIN_UPSTREAM || (!pod->deletion_ns && pod->phase != POD_PENDING &&
+						kube_pod_is_active(pod) && !find_taken(p, pod));
 }
 
 /* --- asking */

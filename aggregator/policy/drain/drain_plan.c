@@ -14,8 +14,6 @@
 #include "shared/array.h"
 #include "shared/mem.h"
 
-static const int64_t SECOND_NS = 1000000000;
-
 void drain_config_default(struct drain_config *c)
 {
 	*c = (struct drain_config){
@@ -183,14 +181,6 @@ static void read_rules(struct drain_run *r)
 		drain_gangs_open(r);
 }
 
-/* Budgets before the candidates; nodes in deletion have reserved theirs. */
-static void note_budgets(struct drain_run *r)
-{
-	r->allowed_by = mem_zalloc(r->budget_count + 1, sizeof(*r->allowed_by));
-	for (size_t i = 0; i < r->budget_count; i++)
-		r->allowed_by[i] = drain_pdbs_remaining(r->pdbs, (uint32_t)i);
-}
-
 /* --- candidates */
 
 /* corrected: only for failed simulations, as rules and budgets are cheap to check again. */
@@ -312,7 +302,7 @@ static void explain_pod(struct drain_case *c, const struct kube_pod *pod, size_t
 
 	if (others)
 		snprintf(more, sizeof(more), ", and so must %zu %s of the node", others,
-			 drain_plural((int64_t)others, "other", "others"));
+			 drain_plural(others, "other", "others"));
 	drain_add_reason(c, DRAIN_BLOCKED_BY_POD, "pod %s/%s must stay%s", pod->object.namespace,
 			 pod->object.name, more)
 		->pod = pod;
@@ -410,13 +400,13 @@ static void explain_destination(struct drain_case *c)
 
 	c->out->verdict = DRAIN_NEEDED;
 	w = drain_add_reason(c, DRAIN_DESTINATION, "%zu %s of nodes that could go would come here",
-			     c->received, drain_plural((int64_t)c->received, "pod", "pods"));
+			     c->received, drain_plural(c->received, "pod", "pods"));
 	drain_add_number(w, "pods", (double)c->received);
 }
 
 static int64_t limit_of(const struct drain_run *r)
 {
-	int64_t loop_ns = r->state->loop_ns ? r->state->loop_ns : 10 * SECOND_NS;
+	int64_t loop_ns = r->state->loop_ns ? r->state->loop_ns : 10 * DRAIN_SECOND_NS;
 
 	return drain_unneeded_limit(r->config->rules.variant, (int64_t)r->state->timers.count,
 				    r->config->rules.max_parallelism, r->config->rules.unneeded_ns,
@@ -427,14 +417,6 @@ bool drain_is_late(const struct drain_run *r, size_t simulated)
 {
 	return r->in->out_of_time && simulated >= r->config->rules.simulation_min_nodes &&
 	       r->in->out_of_time(r->in->context);
-}
-
-static void leave_out(struct drain_run *r, struct drain_case *c)
-{
-	c->out->verdict = DRAIN_UNEXAMINED;
-	drain_add_reason(c, DRAIN_NOT_EXAMINED, "time was up after %zu %s", r->plan->examined,
-			 drain_plural((int64_t)r->plan->examined, "node", "nodes"));
-	r->plan->complete = false;
 }
 
 static void simulate_all(struct drain_run *r, const size_t *order, size_t count)
@@ -448,7 +430,11 @@ static void simulate_all(struct drain_run *r, const size_t *order, size_t count)
 
 		over = over || found >= limit || drain_is_late(r, r->plan->examined);
 		if (over) {
-			leave_out(r, c);
+			c->out->verdict = DRAIN_UNEXAMINED;
+			drain_add_reason(c, DRAIN_NOT_EXAMINED, "time was up after %zu %s",
+					 r->plan->examined,
+					 drain_plural(r->plan->examined, "node", "nodes"));
+			r->plan->complete = false;
 			continue;
 		}
 		if (r->corrected && c->received && !c->sorted.blocking) {
@@ -623,7 +609,10 @@ struct drain_plan *drain_step(struct drain_state *s, const struct drain_input *i
 	open_run(&r, s, in, c);
 	close_nodes(&r);
 	placed = drain_reserve(&r);
-	note_budgets(&r);
+	/* Budgets before the candidates; nodes in deletion have reserved theirs. */
+	r.allowed_by = mem_zalloc(r.budget_count + 1, sizeof(*r.allowed_by));
+	for (uint32_t i = 0; i < r.budget_count; i++)
+		r.allowed_by[i] = drain_pdbs_remaining(r.pdbs, i);
 	base = place_fork(in->place);
 	order = order_candidates(&r, &count);
 	if (placed || !r.corrected)

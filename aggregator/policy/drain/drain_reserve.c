@@ -24,7 +24,7 @@
 #include "shared/duration.h"
 #include "shared/mem.h"
 
-static const int64_t SECOND_NS = 1000000000, UNSCHEDULABLE_NS = 10000000000;
+static const int64_t UNSCHEDULABLE_NS = 10 * DRAIN_SECOND_NS;
 
 struct items {
 	struct drain_item *of; /* owned */
@@ -308,7 +308,7 @@ static void count_waiting(struct drain_run *r, struct owner *owners)
 		error_set(&reserved->error,
 			  "pod %s/%s, which replaces an evicted one, has been unschedulable for "
 			  "%" PRId64 " s",
-			  pod->object.namespace, pod->object.name, since_ns / SECOND_NS);
+			  pod->object.namespace, pod->object.name, since_ns / DRAIN_SECOND_NS);
 	}
 }
 
@@ -423,8 +423,7 @@ bool drain_reserve(struct drain_run *r)
 	place_placeholders(r);
 	if (reserved->unplaced)
 		error_set(&reserved->error, "%zu %s of nodes in deletion, or evicted, %s nowhere",
-			  reserved->unplaced,
-			  drain_plural((int64_t)reserved->unplaced, "pod", "pods"),
-			  drain_plural((int64_t)reserved->unplaced, "fits", "fit"));
+			  reserved->unplaced, drain_plural(reserved->unplaced, "pod", "pods"),
+			  drain_plural(reserved->unplaced, "fits", "fit"));
 	return reserved->unplaced + reserved->waiting == 0;
 }

@@ -27,14 +27,6 @@
 #include "shared/hash.h"
 #include "shared/mem.h"
 
-static uint64_t next_random(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
 /* From names alone, for equal results in any order of input. */
 static uint64_t seed_of(struct drain_run *r, uint32_t order)
 {
@@ -75,9 +67,13 @@ static int32_t find_lowest_priority(const struct drain_run *r)
 static void shuffle(struct leaver *all, size_t count, uint64_t seed)
 {
 	for (size_t i = count; i > 1; i--) {
-		size_t j = (size_t)(next_random(&seed) % i);
 		struct leaver other = all[i - 1];
+		size_t j;
 
+		seed ^= seed << 13;
+		seed ^= seed >> 7;
+		seed ^= seed << 17;
+		j = (size_t)(seed % i);
 		all[i - 1] = all[j];
 		all[j] = other;
 	}

@@ -11,8 +11,6 @@
 
 #define ANNOTATION(name) "cluster-autoscaler.kubernetes.io/" name
 
-static const int64_t SECOND_NS = 1000000000;
-
 enum { OVERDUE_SEC = 30 };
 
 static const char *annotation(const struct kube_pod *pod, const char *key)
@@ -51,7 +49,7 @@ bool drain_is_long_terminating(const struct kube_pod *pod, int64_t now_ns)
 	int64_t grace_sec = kube_pod_grace_sec(pod);
 
 	return pod->deletion_ns &&
-	       elapsed_ns(now_ns, pod->deletion_ns) > (grace_sec + OVERDUE_SEC) * SECOND_NS;
+	       elapsed_ns(now_ns, pod->deletion_ns) > (grace_sec + OVERDUE_SEC) * DRAIN_SECOND_NS;
 }
 
 static void block(struct drain_status *out, enum drain_reason reason)
@@ -62,77 +60,61 @@ static void block(struct drain_status *out, enum drain_reason reason)
 
 /* --- unreadable budgets, which the API server still enforces */
 
-static bool hold_for_source(const struct model_source *s, struct drain_status *out,
-			    struct error *why)
+static bool hold_for_source(const struct drain_question *q, const struct model_source *s)
 {
 	if (s->state != SOURCE_LISTING && s->state != SOURCE_FORBIDDEN)
 		return false;
-	block(out, DRAIN_PDBS_UNKNOWN);
-	error_set(why, "PodDisruptionBudgets are not known: %s%s%.200s",
+	block(q->out, DRAIN_PDBS_UNKNOWN);
+	error_set(q->why, "PodDisruptionBudgets are not known: %s%s%.200s",
 		  source_state_name(s->state), *s->message ? ": " : "", s->message);
 	return true;
 }
 
 /* A budget of the pod's namespace, or of an unknown one, may select the pod. */
-static bool hold_for_unreadable(const struct unreadables *u, const struct kube_pod *pod,
-				struct drain_status *out, struct error *why)
+static bool hold_for_unreadable(const struct drain_question *q, const struct unreadables *u)
 {
 	for (uint32_t i = 0; i < u->count; i++) {
 		const char *namespace = u->of[i].namespace;
 
-		if (*namespace && strcmp(namespace, pod->object.namespace) != 0)
+		if (*namespace && strcmp(namespace, q->pod->object.namespace) != 0)
 			continue;
-		block(out, DRAIN_PDBS_UNKNOWN);
-		error_set(why, "PodDisruptionBudget %.60s cannot be read: %s", u->of[i].name,
+		block(q->out, DRAIN_PDBS_UNKNOWN);
+		error_set(q->why, "PodDisruptionBudget %.60s cannot be read: %s", u->of[i].name,
 			  u->of[i].why);
 		return true;
 	}
 	if (!u->more)
 		return false;
-	block(out, DRAIN_PDBS_UNKNOWN);
-	error_set(why, "more PodDisruptionBudgets than are told cannot be read");
+	block(q->out, DRAIN_PDBS_UNKNOWN);
+	error_set(q->why, "more PodDisruptionBudgets than are told cannot be read");
 	return true;
 }
 
-static bool hold_for_hidden_budgets(const struct drain_context *c, const struct kube_pod *pod,
-				    struct drain_status *out, struct error *why)
+static bool hold_for_hidden_budgets(const struct drain_question *q)
 {
 	const struct model_source *s;
 
-	if (!is_corrected(c) || !c->cluster)
+	if (!is_corrected(q->context) || !q->context->cluster)
 		return false;
-	s = &c->cluster->sources[OBJECT_POD_DISRUPTION_BUDGET];
-	return hold_for_source(s, out, why) || hold_for_unreadable(&s->unreadable, pod, out, why);
+	s = &q->context->cluster->sources[OBJECT_POD_DISRUPTION_BUDGET];
+	return hold_for_source(q, s) || hold_for_unreadable(q, &s->unreadable);
 }
 
 /* --- 1, 2: nothing to do */
 
-static void ask_mirror(const struct drain_context *c, const struct kube_pod *pod,
-		       struct drain_status *out, struct error *why)
+static void ask_mirror(const struct drain_question *q)
 {
-	(void)c;
-	(void)why;
-	if (pod->template->mirror)
-		out->outcome = DRAIN_POD_SKIP;
+	if (q->pod->template->mirror)
+		q->out->outcome = DRAIN_POD_SKIP;
 }
 
-static void ask_long_terminating(const struct drain_context *c, const struct kube_pod *pod,
-				 struct drain_status *out, struct error *why)
+static void ask_long_terminating(const struct drain_question *q)
 {
-	(void)why;
-	if (drain_is_long_terminating(pod, c->now_ns))
-		out->outcome = DRAIN_POD_SKIP;
+	if (drain_is_long_terminating(q->pod, q->context->now_ns))
+		q->out->outcome = DRAIN_POD_SKIP;
 }
 
 /* --- 3: the owner */
-
-/* "apps" of "apps/v1" */
-static bool api_group_is(const struct pod_template *t, const char *group)
-{
-	size_t len = strlen(group);
-
-	return strncmp(t->owner_api, group, len) == 0 && t->owner_api[len] == '/';
-}
 
 /* Kinds whose existence is checked; only in the group apps where others have such a kind. */
 static bool find_owner_kind(const struct kube_pod *pod, enum object_kind *kind)
@@ -153,7 +135,7 @@ static bool find_owner_kind(const struct kube_pod *pod, enum object_kind *kind)
 		if (strcmp(pod->template->owner.kind, kinds[i].name) != 0)
 			continue;
 		*kind = kinds[i].kind;
-		return !kinds[i].only_in_apps || api_group_is(pod->template, "apps");
+		return !kinds[i].only_in_apps || strncmp(pod->template->owner_api, "apps/", 5) == 0;
 	}
 	return false;
 }
@@ -165,145 +147,132 @@ static bool is_known(const struct cluster *cluster, enum object_kind kind)
 	return state == SOURCE_SYNCED || state == SOURCE_STALE || state == SOURCE_SNAPSHOT;
 }
 
-static void judge_replicas(const struct drain_context *c, const struct object *owner,
-			   struct drain_status *out, struct error *why)
+static void judge_replicas(const struct drain_question *q, const struct object *owner)
 {
 	const struct kube_workload *w = (const struct kube_workload *)owner;
 
 	if (owner->kind != OBJECT_REPLICA_SET && owner->kind != OBJECT_REPLICATION_CONTROLLER)
 		return;
-	if (w->replicas >= c->options->min_replicas)
+	if (w->replicas >= q->context->options->min_replicas)
 		return;
-	block(out, DRAIN_MIN_REPLICAS);
-	error_set(why, "its %s %s wants %" PRId32 " %s, fewer than the %" PRId64 " it must have",
+	block(q->out, DRAIN_MIN_REPLICAS);
+	error_set(q->why, "its %s %s wants %" PRId32 " %s, fewer than the %" PRId64 " it must have",
 		  object_kind_name(owner->kind), owner->name, w->replicas,
-		  drain_plural(w->replicas, "replica", "replicas"), c->options->min_replicas);
+		  drain_plural(w->replicas, "replica", "replicas"),
+		  q->context->options->min_replicas);
 }
 
-static void ask_replica_count(const struct drain_context *c, const struct kube_pod *pod,
-			      struct drain_status *out, struct error *why)
+static void ask_replica_count(const struct drain_question *q)
 {
-	const struct owner_ref *ref = &pod->template->owner;
+	const struct owner_ref *ref = &q->pod->template->owner;
 	const struct object *owner;
 	enum object_kind kind;
 
 	/* The owner of a pod with the DaemonSet annotation alone is not listed. */
-	if (!c->cluster || !find_owner_kind(pod, &kind) ||
+	if (!q->context->cluster || !find_owner_kind(q->pod, &kind) ||
 	    (kind != OBJECT_DAEMON_SET && kind != OBJECT_REPLICATION_CONTROLLER &&
-	     drain_is_daemon_pod(pod)) ||
-	    !is_known(c->cluster, kind))
+	     drain_is_daemon_pod(q->pod)) ||
+	    !is_known(q->context->cluster, kind))
 		return;
-	owner = cluster_find(c->cluster, kind, pod->object.namespace, ref->name);
-	if (!owner ||
-	    (is_corrected(c) && *owner->uid && *ref->uid && strcmp(owner->uid, ref->uid) != 0)) {
-		block(out, DRAIN_CONTROLLER_NOT_FOUND);
-		error_set(why, "its owner, %s %s, is not there%s", ref->kind, ref->name,
+	owner = cluster_find(q->context->cluster, kind, q->pod->object.namespace, ref->name);
+	if (!owner || (is_corrected(q->context) && *owner->uid && *ref->uid &&
+		       strcmp(owner->uid, ref->uid) != 0)) {
+		block(q->out, DRAIN_CONTROLLER_NOT_FOUND);
+		error_set(q->why, "its owner, %s %s, is not there%s", ref->kind, ref->name,
 			  owner ? ": another has its name" : "");
 		return;
 	}
-	judge_replicas(c, owner, out, why);
+	judge_replicas(q, owner);
 }
 
 /* --- 4 to 7: it goes */
 
-static void ask_daemon_set(const struct drain_context *c, const struct kube_pod *pod,
-			   struct drain_status *out, struct error *why)
+static void ask_daemon_set(const struct drain_question *q)
 {
-	(void)c;
-	(void)why;
-	if (drain_is_daemon_pod(pod))
-		out->outcome = DRAIN_POD_OK;
+	if (drain_is_daemon_pod(q->pod))
+		q->out->outcome = DRAIN_POD_OK;
 }
 
-static void ask_safe_to_evict(const struct drain_context *c, const struct kube_pod *pod,
-			      struct drain_status *out, struct error *why)
+static void ask_safe_to_evict(const struct drain_question *q)
 {
-	if (!annotation_is(pod, ANNOTATION("safe-to-evict"), "true"))
+	if (!annotation_is(q->pod, ANNOTATION("safe-to-evict"), "true"))
 		return;
-	if (is_corrected(c) && must_not_be_disrupted(pod))
+	if (is_corrected(q->context) && must_not_be_disrupted(q->pod))
 		return;
-	if (!hold_for_hidden_budgets(c, pod, out, why))
-		out->outcome = DRAIN_POD_OK;
+	if (!hold_for_hidden_budgets(q))
+		q->out->outcome = DRAIN_POD_OK;
 }
 
-static void ask_terminal(const struct drain_context *c, const struct kube_pod *pod,
-			 struct drain_status *out, struct error *why)
+static void ask_terminal(const struct drain_question *q)
 {
-	(void)c;
-	(void)why;
-	if (pod->phase == POD_FAILED ||
-	    (pod->phase == POD_SUCCEEDED && pod->template->restart != POD_RESTART_ALWAYS))
-		out->outcome = DRAIN_POD_OK;
+	if (q->pod->phase == POD_FAILED ||
+	    (q->pod->phase == POD_SUCCEEDED && q->pod->template->restart != POD_RESTART_ALWAYS))
+		q->out->outcome = DRAIN_POD_OK;
 }
 
-static void ask_on_completion(const struct drain_context *c, const struct kube_pod *pod,
-			      struct drain_status *out, struct error *why)
+static void ask_on_completion(const struct drain_question *q)
 {
-	(void)c;
-	(void)why;
-	if (annotation_is(pod, ANNOTATION("safe-to-evict"), "on-completion"))
-		out->outcome = DRAIN_POD_WAIT;
+	if (annotation_is(q->pod, ANNOTATION("safe-to-evict"), "on-completion"))
+		q->out->outcome = DRAIN_POD_WAIT;
 }
 
 /* --- 8 to 12: it stays */
 
-static void ask_replicated(const struct drain_context *c, const struct kube_pod *pod,
-			   struct drain_status *out, struct error *why)
+static void ask_replicated(const struct drain_question *q)
 {
 	static const char *const kinds[] = {"ReplicationController", "Job", "ReplicaSet",
 					    "StatefulSet", NULL};
-	const struct owner_ref *owner = &pod->template->owner;
+	const struct owner_ref *owner = &q->pod->template->owner;
 
 	if (!*owner->kind) {
-		block(out, DRAIN_NOT_REPLICATED);
-		error_set(why, "no controller would make it anew");
-	} else if (c->options->skip_custom_controllers && !array_has_text(kinds, owner->kind)) {
-		block(out, DRAIN_NOT_REPLICATED);
-		error_set(why, "its controller, %s %s, is of a kind that need not make it anew",
+		block(q->out, DRAIN_NOT_REPLICATED);
+		error_set(q->why, "no controller would make it anew");
+	} else if (q->context->options->skip_custom_controllers &&
+		   !array_has_text(kinds, owner->kind)) {
+		block(q->out, DRAIN_NOT_REPLICATED);
+		error_set(q->why, "its controller, %s %s, is of a kind that need not make it anew",
 			  owner->kind, owner->name);
 	}
 }
 
-static void ask_system(const struct drain_context *c, const struct kube_pod *pod,
-		       struct drain_status *out, struct error *why)
+static void ask_system(const struct drain_question *q)
 {
 	const uint32_t *which;
 
-	if (strcmp(pod->object.namespace, "kube-system") != 0 ||
-	    (c->pdbs && drain_pdbs_match(c->pdbs, pod, &which) > 0))
+	if (strcmp(q->pod->object.namespace, "kube-system") != 0 ||
+	    (q->context->pdbs && drain_pdbs_match(q->context->pdbs, q->pod, &which) > 0))
 		return;
-	if (pod->created_ns != 0 &&
-	    elapsed_ns(c->now_ns, pod->created_ns) > c->options->system_timeout_ns) {
-		if (!is_corrected(c))
-			out->outcome = DRAIN_POD_OK;
+	if (q->pod->created_ns != 0 && elapsed_ns(q->context->now_ns, q->pod->created_ns) >
+					       q->context->options->system_timeout_ns) {
+		if (!is_corrected(q->context))
+			q->out->outcome = DRAIN_POD_OK;
 		return;
 	}
-	block(out, DRAIN_KUBE_SYSTEM_POD);
-	error_set(why,
+	block(q->out, DRAIN_KUBE_SYSTEM_POD);
+	error_set(q->why,
 		  "it is in kube-system, has no PodDisruptionBudget, and is not older than %" PRId64
 		  " s",
-		  c->options->system_timeout_ns / SECOND_NS);
+		  q->context->options->system_timeout_ns / DRAIN_SECOND_NS);
 }
 
-static void ask_not_safe_to_evict(const struct drain_context *c, const struct kube_pod *pod,
-				  struct drain_status *out, struct error *why)
+static void ask_not_safe_to_evict(const struct drain_question *q)
 {
-	const char *word = annotation(pod, ANNOTATION("safe-to-evict"));
+	const char *word = annotation(q->pod, ANNOTATION("safe-to-evict"));
 
 	if (word && strcmp(word, "false") == 0) {
-		block(out, DRAIN_NOT_SAFE_TO_EVICT);
-		error_set(why, "it is annotated " ANNOTATION("safe-to-evict") "=false");
-	} else if (is_corrected(c) && word && strcmp(word, "true") != 0 &&
+		block(q->out, DRAIN_NOT_SAFE_TO_EVICT);
+		error_set(q->why, "it is annotated " ANNOTATION("safe-to-evict") "=false");
+	} else if (is_corrected(q->context) && word && strcmp(word, "true") != 0 &&
 		   strcmp(word, "on-completion") != 0) {
-		block(out, DRAIN_NOT_SAFE_TO_EVICT);
-		error_set(why,
+		block(q->out, DRAIN_NOT_SAFE_TO_EVICT);
+		error_set(q->why,
 			  "its annotation " ANNOTATION(
 				  "safe-to-evict") "=%.40s has no known meaning",
 			  word);
-	} else if (is_corrected(c) && must_not_be_disrupted(pod)) {
-		block(out, DRAIN_NOT_SAFE_TO_EVICT);
-		error_set(why, "it is annotated karpenter.sh/do-not-disrupt=%.40s",
-			  annotation(pod, "karpenter.sh/do-not-disrupt"));
+	} else if (is_corrected(q->context) && must_not_be_disrupted(q->pod)) {
+		block(q->out, DRAIN_NOT_SAFE_TO_EVICT);
+		error_set(q->why, "it is annotated karpenter.sh/do-not-disrupt=%.40s",
+			  annotation(q->pod, "karpenter.sh/do-not-disrupt"));
 	}
 }
 
@@ -321,35 +290,32 @@ static bool is_listed(const char *list, const char *name)
 	return false;
 }
 
-static void ask_local_storage(const struct drain_context *c, const struct kube_pod *pod,
-			      struct drain_status *out, struct error *why)
+static void ask_local_storage(const struct drain_question *q)
 {
-	const char *list = annotation(pod, ANNOTATION("safe-to-evict-local-volumes"));
-	const struct labels *volumes = &pod->template->local_volumes;
+	const char *list = annotation(q->pod, ANNOTATION("safe-to-evict-local-volumes"));
+	const struct labels *volumes = &q->pod->template->local_volumes;
 
-	(void)c;
 	for (size_t i = 0; i < volumes->count; i++) {
 		if (list && is_listed(list, volumes->of[i].key))
 			continue;
-		block(out, DRAIN_LOCAL_STORAGE);
-		error_set(why, "its volume %.60s (%s) is lost with the node", volumes->of[i].key,
+		block(q->out, DRAIN_LOCAL_STORAGE);
+		error_set(q->why, "its volume %.60s (%s) is lost with the node", volumes->of[i].key,
 			  volumes->of[i].value);
 		return;
 	}
 }
 
-static void ask_pdb(const struct drain_context *c, const struct kube_pod *pod,
-		    struct drain_status *out, struct error *why)
+static void ask_pdb(const struct drain_question *q)
 {
 	struct drain_pdb_verdict v;
 
-	if (hold_for_hidden_budgets(c, pod, out, why) || !c->pdbs)
+	if (hold_for_hidden_budgets(q) || !q->context->pdbs)
 		return;
-	drain_pdbs_ask(c->pdbs, &pod, 1, &v);
+	drain_pdbs_ask(q->context->pdbs, &q->pod, 1, &v);
 	if (v.reason == DRAIN_NONE)
 		return;
-	block(out, v.reason);
-	drain_pdb_tell(&v, why);
+	block(q->out, v.reason);
+	drain_pdb_tell(&v, q->why);
 }
 
 /* --- the table */
@@ -407,7 +373,7 @@ static bool ask_rules(const struct drain_context *c, const struct drain_rule *of
 
 		if (of[i].on && !*(const bool *)((const char *)c->options + of[i].on))
 			continue;
-		of[i].ask(c, pod, &status, why);
+		of[i].ask(&(struct drain_question){c, pod, &status, why});
 		if (drain_judge_step(j, &status))
 			return true;
 	}
@@ -427,23 +393,6 @@ void drain_pod_judge(const struct drain_context *c, const struct kube_pod *pod,
 	*out = j.verdict;
 }
 
-static void append(const struct kube_pod ***list, size_t *count, size_t room,
-		   const struct kube_pod *pod)
-{
-	if (!*list)
-		*list = mem_zalloc(room, sizeof(struct kube_pod *));
-	(*list)[(*count)++] = pod;
-}
-
-static void append_blocking(struct drain_pods *out, size_t room, const struct kube_pod *pod,
-			    const struct drain_status *status, const struct error *why)
-{
-	if (!out->blocking)
-		out->blocking = mem_zalloc(room, sizeof(*out->blocking));
-	out->blocking[out->blocking_count++] =
-		(struct drain_blocking){pod, *status, mem_strdup(why->text)};
-}
-
 void drain_pods_sort(const struct drain_context *c, const struct kube_pod *const *pods,
 		     size_t count, struct drain_pods *out)
 {
@@ -456,13 +405,14 @@ void drain_pods_sort(const struct drain_context *c, const struct kube_pod *const
 
 		drain_pod_judge(c, pods[i], &status, &why);
 		if (status.outcome == DRAIN_POD_BLOCK)
-			append_blocking(out, count, pods[i], &status, &why);
+			ARRAY_ADD(out->blocking, out->blocking_count) =
+				(struct drain_blocking){pods[i], status, mem_strdup(why.text)};
 		else if (status.outcome == DRAIN_POD_WAIT)
-			append(&out->wait, &out->wait_count, count, pods[i]);
+			ARRAY_ADD(out->wait, out->wait_count) = pods[i];
 		else if (status.outcome == DRAIN_POD_OK && drain_is_daemon_pod(pods[i]))
-			append(&out->daemon, &out->daemon_count, count, pods[i]);
+			ARRAY_ADD(out->daemon, out->daemon_count) = pods[i];
 		else if (status.outcome != DRAIN_POD_SKIP)
-			append(&out->move, &out->move_count, count, pods[i]);
+			ARRAY_ADD(out->move, out->move_count) = pods[i];
 	}
 }
 

@@ -60,12 +60,18 @@ struct drain_context {
 	size_t first_count;
 };
 
+/* Of a rule, which sets outcome, reason and overrides of *out (Undefined); a block also sets why. */
+struct drain_question {
+	const struct drain_context *context;
+	const struct kube_pod *pod;
+	struct drain_status *out;
+	struct error *why;
+};
+
 struct drain_rule {
 	const char *name;
 	size_t on; /* offset of the bool of struct drain_options that enables it; 0: always */
-	/* Sets outcome, reason and overrides of *out, which is Undefined; a block also sets why. */
-	void (*ask)(const struct drain_context *c, const struct kube_pod *pod,
-		    struct drain_status *out, struct error *why);
+	void (*ask)(const struct drain_question *q);
 };
 
 /* The twelve, in their order. */

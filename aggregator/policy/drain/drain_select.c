@@ -10,8 +10,6 @@
 #include "shared/duration.h"
 #include "shared/mem.h"
 
-static const int64_t SECOND_NS = 1000000000;
-
 static bool may_go(const struct drain_removable *n)
 {
 	return n->reason == DRAIN_NONE;
@@ -41,8 +39,8 @@ static void check_due(const struct drain_options *o, struct drain_removable *n, 
 		error_set(&n->error,
 			  "it has been unneeded for %" PRId64
 			  " s, and must be for more than %" PRId64 " s",
-			  elapsed_ns(now_ns, n->timer->since_ns) / SECOND_NS,
-			  drain_timer_threshold_ns(n->timer, o) / SECOND_NS);
+			  elapsed_ns(now_ns, n->timer->since_ns) / DRAIN_SECOND_NS,
+			  drain_timer_threshold_ns(n->timer, o) / DRAIN_SECOND_NS);
 }
 
 /* --- room */
@@ -141,8 +139,8 @@ static void wait_for_pods(struct drain_removable *nodes, size_t count)
 			continue;
 		nodes[i].reason = DRAIN_ON_COMPLETION;
 		error_set(&nodes[i].error, "%zu of its pods %s to end %s first", nodes[i].waiting,
-			  drain_plural((int64_t)nodes[i].waiting, "is", "are"),
-			  drain_plural((int64_t)nodes[i].waiting, "by itself", "by themselves"));
+			  drain_plural(nodes[i].waiting, "is", "are"),
+			  drain_plural(nodes[i].waiting, "by itself", "by themselves"));
 	}
 }
 
@@ -169,24 +167,20 @@ static void select_upstream(struct drain_groups *g, struct drain_removable *node
 	wait_for_pods(nodes, count);
 }
 
-static void select_corrected(struct drain_groups *g, struct drain_removable *nodes, size_t count)
-{
-	wait_for_pods(nodes, count);
-	wait_for_groups(g, nodes, count);
-	drain_select_atomic(g, nodes, count);
-	accept_all(g, nodes, count);
-}
-
 void drain_select(const struct drain_options *o, struct drain_groups *g,
 		  struct drain_removable *nodes, size_t count, int64_t now_ns,
 		  struct drain_choice *out)
 {
 	for (size_t i = 0; i < count; i++)
 		check_due(o, &nodes[i], now_ns);
-	if (o->variant == DRAIN_UPSTREAM)
+	if (o->variant == DRAIN_UPSTREAM) {
 		select_upstream(g, nodes, count);
-	else
-		select_corrected(g, nodes, count);
+	} else {
+		wait_for_pods(nodes, count);
+		wait_for_groups(g, nodes, count);
+		drain_select_atomic(g, nodes, count);
+		accept_all(g, nodes, count);
+	}
 	*out = (struct drain_choice){0};
 	out->empty = mem_zalloc(count + 1, sizeof(*out->empty));
 	out->drain = mem_zalloc(count + 1, sizeof(*out->drain));

@@ -26,13 +26,6 @@ const struct drain_timer *drain_timers_find(const struct drain_timers *t, const 
 	return found ? &t->of[at] : NULL;
 }
 
-static bool runs_on(enum drain_variant variant, enum drain_seen seen, bool running)
-{
-	if (seen == DRAIN_SEEN_UNNEEDED)
-		return true;
-	return running && variant == DRAIN_CORRECTED && seen != DRAIN_SEEN_NEEDED;
-}
-
 void drain_timers_update(struct drain_timers *t, enum drain_variant variant,
 			 const struct drain_result *nodes, size_t count, int64_t now_ns)
 {
@@ -42,7 +35,8 @@ void drain_timers_update(struct drain_timers *t, enum drain_variant variant,
 	for (size_t i = 0; i < count; i++) {
 		const struct drain_timer *old = drain_timers_find(t, nodes[i].node);
 
-		if (!runs_on(variant, nodes[i].seen, old != NULL))
+		if (nodes[i].seen == DRAIN_SEEN_NEEDED ||
+		    (nodes[i].seen != DRAIN_SEEN_UNNEEDED && (!old || variant == DRAIN_UPSTREAM)))
 			continue;
 		next.of =
 			drain_put_name(next.of, &next.count, sizeof(*next.of), nodes[i].node, &at);

@@ -359,22 +359,13 @@ static struct drain_why *explain_slack(struct drain_case *c, const struct drain_
 		c, t->reason,
 		"%zu %s of class %.200s would fit nowhere: %lld millicores and %lld MiB of extra "
 		"capacity would be missing",
-		t->missing, drain_plural((int64_t)t->missing, "placeholder", "placeholders"),
-		t->class_name, (long long)t->missing_cpu_milli,
-		(long long)(t->missing_mem_bytes >> 20));
+		t->missing, drain_plural(t->missing, "placeholder", "placeholders"), t->class_name,
+		(long long)t->missing_cpu_milli, (long long)(t->missing_mem_bytes >> 20));
 
 	drain_add_number(w, "placeholders", (double)t->missing);
 	drain_add_number(w, "cpuMillicores", (double)t->missing_cpu_milli);
 	drain_add_number(w, "memoryBytes", (double)t->missing_mem_bytes);
 	return w;
-}
-
-/* "; golf: nodeSelector asks for disk=ssd, and the node has no label disk" */
-static void describe_terms(const struct drain_trial *t, struct buf *text)
-{
-	for (int f = PLACE_GONE; f < PLACE_FILTERS; f++)
-		if (*t->terms[f].text)
-			buf_printf(text, "; %s", t->terms[f].text);
 }
 
 /* Free room helps only on nodes that admit the pod. */
@@ -406,7 +397,10 @@ static struct drain_why *explain_no_place(struct drain_case *c, const struct dra
 	describe_nearest(t, &text);
 	if (t->without_slack)
 		buf_printf(&text, "; %s would have room, but for extra capacity", t->without_slack);
-	describe_terms(t, &text);
+	/* "; golf: nodeSelector asks for disk=ssd, and the node has no label disk" */
+	for (int f = PLACE_GONE; f < PLACE_FILTERS; f++)
+		if (*t->terms[f].text)
+			buf_printf(&text, "; %s", t->terms[f].text);
 	w = drain_add_reason(c, t->reason, "pod %s/%s%s fits on no other node: %s",
 			     t->pod->object.namespace, t->pod->object.name,
 			     *t->pod->node ? "" : ", which is pending and has its room here,",

@@ -28,8 +28,6 @@
 #include "aggregator/policy/drain/drain_internal.h"
 #include "shared/mem.h"
 
-static const int64_t SECOND_NS = 1000000000;
-
 struct wave {
 	struct drain_run *r;
 	struct drain_removable *of; /* owned; the candidate set */
@@ -73,7 +71,7 @@ static int64_t left_by(struct wave *w, const char *why, int64_t nodes, int64_t a
 	const struct drain_config *c = w->r->config;
 	size_t which;
 	int32_t most = drain_windows_allow(c->windows, c->window_count, c->rules.variant, why,
-					   nodes, w->r->now_ns / SECOND_NS, &which);
+					   nodes, w->r->now_ns / DRAIN_SECOND_NS, &which);
 
 	if (most == DRAIN_UNLIMITED)
 		return INT64_MAX;
@@ -196,7 +194,7 @@ static bool is_returned_to(struct wave *w, struct drain_case *c)
 		drain_add_reason(
 			c, DRAIN_DESTINATION,
 			"%zu %s of groups that fall with nodes that go would start again here",
-			pods, drain_plural((int64_t)pods, "pod", "pods"));
+			pods, drain_plural(pods, "pod", "pods"));
 	return pods > 0;
 }
 
@@ -533,14 +531,6 @@ static void tell_throttle(struct wave *w)
 	t->throttled = w->held > 0 && t->used >= t->limit;
 }
 
-static void tell(struct wave *w)
-{
-	tell_throttle(w);
-	drain_record_wave(w->r);
-	for (size_t i = 0; i < w->r->set_count; i++)
-		explain_selected(w, i);
-}
-
 /* --- the wave */
 
 static void read_removables(struct wave *w)
@@ -603,7 +593,10 @@ void drain_choose_wave(struct drain_run *r)
 		choose_robust(&w);
 	else
 		r->plan->wave.robust = r->pick_count && r->config->robust_orders;
-	tell(&w);
+	tell_throttle(&w);
+	drain_record_wave(r);
+	for (size_t i = 0; i < r->set_count; i++)
+		explain_selected(&w, i);
 	drain_choice_fini(&w.choice);
 	free(w.of);
 }

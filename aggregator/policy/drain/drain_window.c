@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "shared/arith.h"
+#include "shared/array.h"
 #include "shared/timefmt.h"
 
 int drain_window_active(const struct drain_window *w, enum drain_variant variant, int64_t now_sec,
@@ -76,14 +77,6 @@ int drain_window_allows(const struct drain_window *w, enum drain_variant variant
 	return 0;
 }
 
-static bool is_for(const struct drain_window *w, const char *why)
-{
-	for (size_t i = 0; i < w->reason_count; i++)
-		if (strcmp(w->reasons[i], why) == 0)
-			return true;
-	return w->reason_count == 0;
-}
-
 int32_t drain_windows_allow(const struct drain_window *w, size_t count, enum drain_variant variant,
 			    const char *why, int64_t nodes, int64_t now_sec, size_t *which)
 {
@@ -93,7 +86,8 @@ int32_t drain_windows_allow(const struct drain_window *w, size_t count, enum dra
 	for (size_t i = 0; i < count; i++) {
 		int32_t allowed;
 
-		if (!is_for(&w[i], why))
+		if (w[i].reason_count &&
+		    !array_find_text(w[i].reasons, w[i].reason_count, sizeof(*w[i].reasons), why))
 			continue;
 		drain_window_allows(&w[i], variant, nodes, now_sec, &allowed, NULL);
 		if (allowed >= least)

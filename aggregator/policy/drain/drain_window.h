@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Disruption budgets in Karpenter's language: how many nodes may be away at once, always or within
- * windows of time.
+ * Disruption budgets as Karpenter's: how many nodes may be away at once, always or in windows.
  *
  *     {nodes: "10%", schedule: "0 9 * * mon-fri", duration: 8h, reasons: [Underutilized, Empty]}
  *
