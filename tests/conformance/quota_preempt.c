@@ -37,12 +37,11 @@ static void plan(struct question *q, struct preempt_plan *out)
 }
 
 /* Upstream's, or what the corrected variant answers a scheduler that offers every node. */
-static void dry_run(struct question *q, struct preempt_candidates *out)
+static void dry_run(struct question *q, struct preempt_answer *out)
 {
 	struct preempt_fixture *f = &q->world;
 	size_t count = f->view->node_count;
 	struct preempt_offer *offers;
-	struct preempt_answer answer;
 	struct preempt_run run;
 
 	if (f->options.variant == QUOTA_UPSTREAM) {
@@ -54,12 +53,7 @@ static void dry_run(struct question *q, struct preempt_candidates *out)
 	offers = mem_zalloc(count + 1, sizeof(*offers));
 	for (size_t n = 0; n < count; n++)
 		offers[n].node = f->view->nodes[n]->name;
-	preempt_for_extender(f->index, f->place, f->book, &f->options, &q->ask, offers, count,
-			     &answer);
-	*out = (struct preempt_candidates){answer.count, answer.of};
-	answer.count = 0;
-	answer.of = NULL;
-	preempt_answer_fini(&answer);
+	preempt_for_extender(f->index, f->place, f->book, &f->options, &q->ask, offers, count, out);
 	free(offers);
 }
 
@@ -77,7 +71,7 @@ static bool is_eligible(struct question *q, bool unresolvable)
 
 /* --- candidates */
 
-static const struct preempt_candidate *find(const struct preempt_candidates *c, const char *node)
+static const struct preempt_candidate *find(const struct preempt_answer *c, const char *node)
 {
 	for (size_t i = 0; i < c->count; i++)
 		if (!c->of[i].error && strcmp(c->of[i].node, node) == 0)
@@ -96,7 +90,7 @@ static bool same_candidate(const cJSON *expected, const struct preempt_candidate
 	return same && values_same_int(expected, "num_pdb_violations", got->violations, why);
 }
 
-static bool same_candidates(const cJSON *expect, const struct preempt_candidates *got,
+static bool same_candidates(const cJSON *expect, const struct preempt_answer *got,
 			    struct error *why)
 {
 	const cJSON *list = values_get(expect, "candidates");
@@ -144,7 +138,7 @@ static bool same_better(struct question *q, const cJSON *better, struct error *w
 					   "candidates",	 "num_pdb_violations", NULL};
 	const cJSON *several = values_get(better, "cross_node_victims");
 	const cJSON *nodes = values_get(better, "nominated_nodes");
-	struct preempt_candidates all = {0};
+	struct preempt_answer all = {0};
 	struct preempt_plan got = {0};
 	cJSON *victims = NULL;
 	bool same = values_only(better, keys, why);
@@ -152,7 +146,7 @@ static bool same_better(struct question *q, const cJSON *better, struct error *w
 	if (same && values_get(better, "candidates")) {
 		dry_run(q, &all);
 		same = same_candidates(better, &all, why);
-		preempt_candidates_fini(&all);
+		preempt_answer_fini(&all);
 		return same;
 	}
 	plan(q, &got);
@@ -174,12 +168,12 @@ static bool same_better(struct question *q, const cJSON *better, struct error *w
 static bool run_dry(struct question *q, const cJSON *expect, struct error *why)
 {
 	static const char *const keys[] = {"candidates", "error", NULL};
-	struct preempt_candidates got;
+	struct preempt_answer got;
 	bool same;
 
 	dry_run(q, &got);
 	same = values_only(expect, keys, why) && same_candidates(expect, &got, why);
-	preempt_candidates_fini(&got);
+	preempt_answer_fini(&got);
 	return same;
 }
 

@@ -72,14 +72,6 @@ void quota_balances_fini(struct quota_balances *b)
 	resources_fini(&b->pending);
 }
 
-static bool is_told(const struct quota *q, const struct quota_balance_row *row, size_t i)
-{
-	if (quota_names(q, row->resource))
-		return true;
-	return row->sum.guaranteed > 0 && row->of[i].wanted > 0 &&
-	       strcmp(row->resource, resource_name(RESOURCE_PODS)) != 0;
-}
-
 /* Pending pods with equal requests. */
 struct pod_batch {
 	const struct resources *requests; /* of one; NULL: there are none */
@@ -160,7 +152,9 @@ void quota_balance_of(const struct quota_book *b, size_t i, const struct quota_b
 	for (size_t k = 0; k < all->count; k++) {
 		const struct quota_balance_row *row = &all->of[k];
 
-		if (!is_told(quota_book_at(b, i), row, i))
+		if (!quota_names(quota_book_at(b, i), row->resource) &&
+		    (row->sum.guaranteed <= 0 || row->of[i].wanted <= 0 ||
+		     strcmp(row->resource, resource_name(RESOURCE_PODS)) == 0))
 			continue;
 		resources_set_named(&out->guaranteed, row->resource, row->of[i].min);
 		resources_set_named(&out->borrowed, row->resource, row->of[i].borrowed);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The balance of each quota: what it borrows, what others use of its min, and the name of its
- * state. Pure.
- */
+/* The balance of each quota: what it borrows, what others use of its min, its state. Pure. */
 #pragma once
 
 #include "aggregator/policy/quota/quota_share.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Errors in the elastic quotas of a cluster, and settings that will surprise their authors, each
- * with the numbers. Pure.
- */
+/* Errors and surprising settings in the elastic quotas of a cluster, with the numbers. Pure. */
 #pragma once
 
 #include <stddef.h>
@@ -71,10 +68,7 @@ struct quota_finding {
 	char *text; /* owned */
 };
 
-/*
- * Sorted: all quotas together first, then by namespace and name, the worse before the better, then
- * by field.
- */
+/* Sorted: all quotas together first, then by namespace, name, severity and field. */
 struct quota_findings {
 	size_t count;
 	struct quota_finding *of; /* owned */
@@ -84,10 +78,7 @@ struct quota_findings {
 
 enum { QUOTA_FINDINGS_MAX = 10000 };
 
-/*
- * Checks the quotas of the view, and the guarantees of the book made of it (its default quotas,
- * too).
- */
+/* Checks the quotas of the view, and the guarantees of its book, with default quotas. */
 void quota_lint(const struct view *v, const struct quota_book *b, const struct quota_options *o,
 		struct quota_findings *out);
 void quota_findings_fini(struct quota_findings *f);

@@ -28,20 +28,12 @@ void preempt_options_default(struct preempt_options *o)
 
 /* --- candidates */
 
-void preempt_candidate_fini(struct preempt_candidate *c)
+static void candidate_fini(struct preempt_candidate *c)
 {
 	for (size_t i = 0; i < c->victim_count; i++)
 		free(c->victims[i].why);
 	free(c->victims);
 	*c = (struct preempt_candidate){0};
-}
-
-void preempt_candidates_fini(struct preempt_candidates *c)
-{
-	for (size_t i = 0; i < c->count; i++)
-		preempt_candidate_fini(&c->of[i]);
-	free(c->of);
-	*c = (struct preempt_candidates){0};
 }
 
 void preempt_victim_take(struct preempt_run *r, struct preempt_victim_candidate *p, bool violates,
@@ -79,10 +71,7 @@ static void mark_gone(struct preempt_run *r, const struct preempt_set *s, bool g
 	}
 }
 
-/*
- * Takes the victims one by one, so that each description shows the effect on its quota, then puts
- * them back.
- */
+/* Takes the victims one by one, as each description has the effect on its quota; puts them back. */
 static void candidate_of_set(struct preempt_run *r, const struct preempt_set *s,
 			     struct preempt_candidate *out)
 {
@@ -129,7 +118,7 @@ bool preempt_says_never(const struct preempt_ask *ask)
 
 void preempt_plan_fini(struct preempt_plan *plan)
 {
-	preempt_candidate_fini(&plan->chosen);
+	candidate_fini(&plan->chosen);
 	free(plan->nodes);
 	buf_fini(&plan->narration);
 	buf_fini(&plan->unblock);
@@ -253,7 +242,7 @@ static bool plan_corrected(struct preempt_run *r, struct preempt_plan *plan)
 
 static bool plan_upstream(struct preempt_run *r, struct preempt_plan *plan)
 {
-	struct preempt_candidates all;
+	struct preempt_answer all;
 	size_t chosen;
 
 	if (!preempt_upstream_is_eligible(r, false)) {
@@ -271,7 +260,7 @@ static bool plan_upstream(struct preempt_run *r, struct preempt_plan *plan)
 		tell_chosen(plan);
 		plan->verdict = PREEMPT_VICTIMS;
 	}
-	preempt_candidates_fini(&all);
+	preempt_answer_fini(&all);
 	return plan->verdict == PREEMPT_VICTIMS;
 }
 
@@ -320,7 +309,7 @@ void preempt_make_plan(const struct preempt *x, struct place *p, struct quota_bo
 void preempt_answer_fini(struct preempt_answer *a)
 {
 	for (size_t i = 0; i < a->count; i++)
-		preempt_candidate_fini(&a->of[i]);
+		candidate_fini(&a->of[i]);
 	free(a->of);
 	buf_fini(&a->narration);
 	*a = (struct preempt_answer){0};
@@ -354,10 +343,7 @@ static void tell_answer(const struct preempt_offer *o, const struct preempt_cand
 		buf_printf(out, "Victim %s.\n", c->victims[i].why);
 }
 
-/*
- * By offer, for the caller to free: whether the pod fits there when pods in deletion are gone. Corrected
- * only.
- */
+/* By offer, for the caller to free: whether the pod fits without pods in deletion. Corrected. */
 static bool *find_rooms(struct preempt_run *r, const struct preempt_offer *offers, size_t count)
 {
 	bool *needs_none = mem_zalloc(count + 1, sizeof(*needs_none));
@@ -393,7 +379,7 @@ static bool find_victims_on(struct preempt_run *r, place_node n, struct preempt_
 		return false;
 	if (!out->error && out->victim_count)
 		return true;
-	preempt_candidate_fini(out);
+	candidate_fini(out);
 	return false;
 }
 

@@ -60,9 +60,7 @@ struct preempt_options {
 	/* true; false: budgets are broken where nothing else helps, as upstream does */
 	bool pdb_hard;
 	double idle_share; /* 0.10: below it of what it requests of CPU a pod is idle */
-	/*
-	 * 200000: pods taken and put back, at most, in search of sets that the greedy search misses
-	 */
+	/* 200000: most pods taken and put back in search of sets that greedy search misses */
 	uint32_t effort;
 };
 
@@ -74,10 +72,7 @@ struct preempt_ask {
 	bool never;
 	/* what the book already counts for this pod (quota_ask); NULL: nothing */
 	const struct resources *reserved;
-	/*
-	 * The reservations that the book counts, and the placement core if they have a node; NULL:
-	 * none.
-	 */
+	/* Reservations in the book, and in the placement core if they have a node; NULL: none. */
 	const struct reservations_copy *reservations;
 	int64_t now_ns;
 	/* for evenkeel.io/max-evictions, in any order; includes the preferred pods */
@@ -186,20 +181,14 @@ struct preempt_node {
 struct preempt_plan {
 	enum preempt_verdict verdict;
 	bool several; /* not all victims are on the destination */
-	/*
-	 * PREEMPT_IMPOSSIBLE: all sets were tried, or none can suffice; false: none was found
-	 * within the effort
-	 */
+	/* PREEMPT_IMPOSSIBLE: all sets were tried, or none can suffice; false: effort was spent */
 	bool exhausted;
 	struct quota_verdict admission; /* the answer of the quotas without any victim */
 	struct preempt_candidate chosen; /* node: the destination, NULL where there is none */
 	size_t node_count;
 	struct preempt_node *nodes; /* owned; by name */
 	uint32_t refused[PREEMPT_REFUSALS]; /* pods of the nodes asked */
-	/*
-	 * when the first min runtime or eviction window that protects a candidate ends; 0: none
-	 * does
-	 */
+	/* end of the first min runtime or eviction window that protects a candidate; 0: none */
 	int64_t retry_ns;
 	struct buf narration; /* one statement a line */
 	struct buf unblock; /* what would help, one a line; empty if nothing would */
@@ -217,10 +206,7 @@ void preempt_tell_reclaim(const struct preempt_plan *plan, const char *namespace
 struct preempt;
 const struct preempt *preempt_of(const struct view *v);
 
-/*
- * Place and book must be of the index's view. *out is overwritten; borrowed pointers in it live as
- * long as the view.
- */
+/* Place and book are of the index's view, from which *out borrows. *out is overwritten. */
 void preempt_make_plan(const struct preempt *x, struct place *p, struct quota_book *b,
 		       const struct preempt_options *o, const struct preempt_ask *ask,
 		       struct preempt_plan *out);
@@ -236,10 +222,7 @@ size_t preempt_choose(const struct preempt_candidate *of, size_t count, enum quo
 
 /* --- the preempt verb of an extender */
 
-/*
- * A candidate of the kube-scheduler. It chose the victims by priority alone; the list may be
- * empty.
- */
+/* A candidate of the kube-scheduler, with victims by priority alone; there may be none. */
 struct preempt_offer {
 	const char *node;
 	const char *const *uids;

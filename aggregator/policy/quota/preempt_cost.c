@@ -155,13 +155,6 @@ static double *due_of(const struct preempt_run *r, uint32_t space)
 	return r->due + (size_t)space * r->claims.count;
 }
 
-static int64_t borrowed_of(const struct quota_entry *e, const char *name)
-{
-	const struct quota_row *row = quota_rows_find(&e->rows, name);
-
-	return row && row->used > row->min ? quota_clamp(row->used - row->min) : 0;
-}
-
 /* Spaces and quotas are both sorted by name. */
 static void read_claim(struct preempt_run *r, size_t claim)
 {
@@ -172,8 +165,11 @@ static void read_claim(struct preempt_run *r, size_t claim)
 	uint32_t space = 0;
 
 	for (size_t i = 0; i < b->count; i++) {
+		const struct quota_row *row = quota_rows_find(&b->sorted[i]->rows, c->name);
+
 		claimants[i].weight = b->sorted[i]->quota.weight;
-		claimants[i].need = borrowed_of(b->sorted[i], c->name);
+		if (row && row->used > row->min)
+			claimants[i].need = quota_clamp(row->used - row->min);
 		all += claimants[i].need;
 	}
 	quota_share_out(all > c->asked ? quota_clamp(all - c->asked) : 0, claimants, b->count);

@@ -27,10 +27,10 @@ static void fill_node(struct preempt *x, place_node n)
 			last = view_namespace(x->view, pod->object.namespace);
 		assert(last);
 		space = (uint32_t)(last - x->view->namespaces->of);
-		x->pods = array_grow(x->pods, x->pod_count, sizeof(*x->pods));
-		x->pods[x->pod_count] = (struct preempt_pod){pod, node->pods[i].use, n, space,
-							     x->spaces[space].first_pod};
-		x->spaces[space].first_pod = x->pod_count++;
+		ARRAY_ADD(x->pods, x->pod_count) =
+			(struct preempt_pod){pod, node->pods[i].use, n, space,
+					     x->spaces[space].first_pod};
+		x->spaces[space].first_pod = x->pod_count - 1;
 	}
 }
 

@@ -139,10 +139,7 @@ struct preempt_run {
 	uint32_t *local, *local_first; /* candidates by node, in the order of rank */
 	uint32_t *matches; /* budgets of candidates */
 	uint32_t match_count;
-	/*
-	 * Which claims are contested (preempt_victims.c), as bits: by destination, and if only the
-	 * quotas refuse.
-	 */
+	/* Contested claims (preempt_victims.c) as bits: by destination; if only quotas refuse. */
 	uint64_t *contested, contested_by_quotas; /* the first owned; by place_node */
 	uint64_t *contests; /* owned; the distinct values */
 	uint32_t contest_count;
@@ -287,13 +284,7 @@ void preempt_search(struct preempt_run *r, struct preempt_set *out);
 bool preempt_upstream_node(struct preempt_run *r, place_node n, struct preempt_candidate *out);
 
 /* The nodes that suffice or err, by name. */
-struct preempt_candidates {
-	size_t count;
-	struct preempt_candidate *of; /* owned */
-};
-
-void preempt_upstream_candidates(struct preempt_run *r, struct preempt_candidates *out);
-void preempt_candidates_fini(struct preempt_candidates *c);
+void preempt_upstream_candidates(struct preempt_run *r, struct preempt_answer *out);
 /* unresolvable: its nominated node is UnschedulableAndUnresolvable. */
 bool preempt_upstream_is_eligible(const struct preempt_run *r, bool unresolvable);
 
@@ -314,7 +305,6 @@ char *preempt_tell_victim(const struct preempt_run *r, const struct preempt_vict
 /* preemptionPolicy */
 bool preempt_says_never(const struct preempt_ask *ask);
 
-void preempt_candidate_fini(struct preempt_candidate *c);
 /* Fills the victim with its description, and takes it. */
 void preempt_victim_take(struct preempt_run *r, struct preempt_victim_candidate *p, bool violates,
 			 struct preempt_victim *out);

@@ -327,18 +327,6 @@ bool preempt_run_quotas_allow(const struct preempt_run *r)
 	       !quota_find_excess(r->book, e, QUOTA_SUM_OF_MIN, &r->claims, &excess);
 }
 
-static void move_nominees(struct preempt_run *r, place_node n, bool there)
-{
-	for (uint32_t i = 0; i < r->index->nominee_count; i++) {
-		if (r->nominees[i] == PLACE_NONE || r->index->nominees[i].node != n)
-			continue;
-		if (there)
-			place_put(r->place, r->nominees[i], n);
-		else
-			place_take(r->place, r->nominees[i]);
-	}
-}
-
 enum place_filter preempt_run_fits(struct preempt_run *r, place_node n)
 {
 	enum place_filter f = place_check(r->place, r->pod, n);
@@ -347,7 +335,9 @@ enum place_filter preempt_run_fits(struct preempt_run *r, place_node n)
 	if (f != PLACE_FITS || !r->nominees_on[n])
 		return f;
 	m = place_fork(r->place);
-	move_nominees(r, n, false);
+	for (uint32_t i = 0; i < r->index->nominee_count; i++)
+		if (r->nominees[i] != PLACE_NONE && r->index->nominees[i].node == n)
+			place_take(r->place, r->nominees[i]);
 	f = place_check(r->place, r->pod, n);
 	place_revert(r->place, m);
 	return f;
@@ -386,10 +376,7 @@ void preempt_run_put(struct preempt_run *r, struct preempt_victim_candidate *p)
 
 /* --- budgets */
 
-/*
- * The API server grants an eviction of an unready pod without counting it if enough other pods are
- * healthy.
- */
+/* Evicting an unready pod is not counted by the API server if enough other pods are healthy. */
 static bool counts_for(const struct preempt_run *r, const struct preempt_budget *b,
 		       const struct kube_pod *pod)
 {
@@ -406,8 +393,7 @@ static bool counts_for(const struct preempt_run *r, const struct preempt_budget 
 
 /*
  * The status lags: it lacks victims of recent answers and pods whose deletion began since. So the
- * allowed disruptions shrink by the former, and at most so many pods go that the desired number
- * stays healthy.
+ * allowed disruptions shrink by the former, and the desired number of pods stays healthy.
  */
 static void read_budget(struct preempt_run *r, uint32_t budget, const struct preempt_space *space)
 {

@@ -95,10 +95,9 @@ static bool take_until(struct attempt *a, bool (*done)(const struct attempt *))
 {
 	if (done(a))
 		return true;
-	for (uint32_t i = 0; i < a->count; i++) {
+	for (uint32_t i = 0; i < a->count; i++)
 		if (take(a, a->of[i]) && done(a))
 			return true;
-	}
 	return false;
 }
 
@@ -232,10 +231,7 @@ static bool walk_back(struct attempt *a)
 	return any;
 }
 
-/*
- * Tries the members that a fallen group can spare instead of the whole group. True: the rest was
- * put back.
- */
+/* Puts back members that a fallen group can spare, not the whole group. True: some were. */
 static bool keep_spare(struct attempt *a)
 {
 	struct preempt_run *r = a->run;
@@ -272,12 +268,6 @@ static void settle(struct attempt *a, struct preempt_set *out)
 
 /* --- a node by its own pods */
 
-/* Filters that only pods on the node itself can change. */
-static bool is_of_its_pods(enum place_filter f)
-{
-	return f == PLACE_FIT || f == PLACE_HOST_PORTS || f == PLACE_VOLUME_LIMITS;
-}
-
 static enum preempt_outcome try_own(struct attempt *a, enum place_filter *f)
 {
 	enum preempt_outcome outcome;
@@ -288,8 +278,10 @@ static enum preempt_outcome try_own(struct attempt *a, enum place_filter *f)
 		return PREEMPT_NODE_SUFFICES;
 	outcome = without_all(a, f);
 	put_all_but(a, 0);
+	/* These filters only pods on the node itself can change. */
 	if (outcome == PREEMPT_NODE_QUOTA ||
-	    (outcome == PREEMPT_NODE_NO_ROOM && is_of_its_pods(*f)))
+	    (outcome == PREEMPT_NODE_NO_ROOM &&
+	     (*f == PLACE_FIT || *f == PLACE_HOST_PORTS || *f == PLACE_VOLUME_LIMITS)))
 		return outcome;
 	if (exact(a))
 		return PREEMPT_NODE_SUFFICES;
@@ -376,10 +368,7 @@ static void several_init(struct several *s, struct preempt_run *r, struct preemp
 	free(a.taken);
 }
 
-/*
- * Makes room with the node's own pods, and with pods of other nodes only if a rule about
- * neighbours refuses.
- */
+/* With the node's own pods; with pods of other nodes only if a rule about neighbours refuses. */
 static bool make_room(struct several *s, struct attempt *a)
 {
 	if (take_until(a, fits))
@@ -472,10 +461,7 @@ static bool starts(struct preempt_run *r, const struct preempt_set *s, place_nod
 	       preempt_victims_serve(r, s->of, s->count, n);
 }
 
-/*
- * A node where the pod could start now and which the set may serve; tries the node of the set
- * first.
- */
+/* A node where the pod could start now and that the set may serve; the node of the set first. */
 static place_node find_start(struct preempt_run *r, const struct preempt_set *s)
 {
 	if (!preempt_run_quotas_allow(r))
@@ -488,10 +474,7 @@ static place_node find_start(struct preempt_run *r, const struct preempt_set *s)
 	return PLACE_NONE;
 }
 
-/*
- * Puts back one victim, the most expensive first, that the pod does not need on some node. False:
- * it needs all.
- */
+/* Puts back the most expensive victim that the pod does not need on some node. False: none. */
 static bool spare_one(struct preempt_run *r, struct preempt_set *s)
 {
 	uint32_t count = s->count, *all = mem_zalloc((size_t)count + 1, sizeof(*all));

@@ -114,10 +114,7 @@ static void split_by_budgets(struct node_search *s)
 	}
 }
 
-/*
- * Puts the candidate back unless the pod then does not fit or the quotas refuse it. False:
- * upstream would remove it twice.
- */
+/* Puts it back unless the pod then fails to fit or start. False: upstream removes it twice. */
 static bool reprieve(struct node_search *s, struct preempt_victim_candidate *p)
 {
 	struct preempt_run *r = s->run;
@@ -214,9 +211,9 @@ bool preempt_upstream_node(struct preempt_run *r, place_node n, struct preempt_c
 
 /* --- all nodes */
 
-void preempt_upstream_candidates(struct preempt_run *r, struct preempt_candidates *out)
+void preempt_upstream_candidates(struct preempt_run *r, struct preempt_answer *out)
 {
-	*out = (struct preempt_candidates){0};
+	*out = (struct preempt_answer){0};
 	for (place_node n = 0; n < r->index->view->node_count; n++) {
 		struct preempt_candidate one;
 

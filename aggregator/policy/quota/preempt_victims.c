@@ -4,10 +4,6 @@
  * when candidates are collected. Facts that depend on other victims (min, windows, budgets) are checked
  * again each time a candidate is taken. Pods only leave during a search, so a refusal stays valid.
  *
- * Contested are the resources that the pod lacks, on its destination or under the sum of min. A
- * borrower of them gives back until it is at its min of all of them. Other resources do not protect a
- * pod, and its namespace keeps its guarantee of them.
- *
  *     rule        other namespaces                                       own namespace
  *     BORROWED    with a quota that uses more than its min of a          none: its pods do not borrow
  *                 contested resource; any priority below critical        what the pod needs
@@ -47,10 +43,7 @@ static void add_contest(struct preempt_run *r, uint64_t value)
 	ARRAY_ADD(r->contests, r->contest_count) = value;
 }
 
-/*
- * If the pod lacks no resource, a rule about neighbours refuses it: then all resources are
- * contested.
- */
+/* If the pod lacks no resource, a rule about neighbours refuses it: all are contested. */
 static void find_contested(struct preempt_run *r)
 {
 	size_t nodes = r->index->view->node_count;
@@ -469,8 +462,7 @@ bool preempt_victims_take(struct preempt_run *r, uint32_t candidate, uint64_t co
 	all = gangs_close(r->gangs, &pod->pod, 1, &leave);
 	do {
 		preempt_run_take(r, &r->candidates[next]);
-		*of = array_grow(*of, *count, sizeof(**of));
-		(*of)[(*count)++] = next;
+		ARRAY_ADD(*of, *count) = next;
 	} while (++i < all && may_fall(r, leave[i], pod->node, contested, &next));
 	if (i < all) {
 		while (*count > before)
@@ -517,10 +509,9 @@ static void collect(struct preempt_run *r, uint32_t i)
 	weigh(r, &p);
 	p.preferred =
 		preempt_has_uid(r->ask->preferred, r->ask->preferred_count, pod->pod->object.uid);
-	r->candidates = array_grow(r->candidates, r->candidate_count, sizeof(*r->candidates));
-	r->candidates[r->candidate_count] = p;
-	r->candidates[r->candidate_count].loss = preempt_loss(r, &r->candidate_count, 1);
-	r->candidate_count++;
+	ARRAY_ADD(r->candidates, r->candidate_count) = p;
+	r->candidates[r->candidate_count - 1].loss =
+		preempt_loss(r, &(uint32_t){r->candidate_count - 1}, 1);
 	r->nodes[pod->node].eligible++;
 }
 

@@ -13,19 +13,8 @@
  *              Without a guarantee of a resource its sum has no bound. A bound holds up only pods that
  *              request the resource
  *
- * Faults of upstream that the corrected variant does not have:
- *   max names only some              `max: {cpu: 2}` does not forbid memory
- *   an amount of 0 is compared, too  only requested resources are compared: a quota that a resize took over its max of memory may still start a pod without memory
- *   one resource over the sum of     each resource has its own sum: a GPU that no min names holds up no pod
- *   mins refuses every pod
- *   quotas with a max only refuse    a resource without guarantees cannot be borrowed, so its sum has no bound
- *   all pods (sum of mins is 0)
- *   `pods` is accepted and inert     every pod is one of `pods`: a request without that key counts as 1
- *   pods that ran before the quota   usage is the sum over the present pods: nothing drifts, and if one of two quotas in a namespace is deleted
- *   came, resizes, a deleted second  the other remains
- *   quota
- *   critical pods are refused        quota_options.critical_priority
- * The faults of its search for victims: preempt.h.
+ * Faults of upstream that the corrected variant does not have: packaging/docs/quotas.md; those of its
+ * search for victims: preempt.h.
  */
 #pragma once
 
@@ -52,10 +41,7 @@ struct quota_options {
 	 * (QUOTA_CRITICAL_PRIORITY). Corrected only.
 	 */
 	int32_t critical_priority;
-	/*
-	 * The quota of namespaces without one; has_default false: they are in no sum and have no
-	 * bound.
-	 */
+	/* For namespaces without a quota; has_default false: they are in no sum, without bound. */
 	bool has_default;
 	struct resources default_min, default_max;
 };
@@ -73,10 +59,7 @@ struct quota {
 	uint32_t used_pods, pending_pods, assumed_pods;
 	double weight; /* evenkeel.io/weight, 1: for shares of what others leave */
 	int64_t min_runtime_ns; /* evenkeel.io/min-runtime, 0: younger pods are no victims */
-	/*
-	 * evenkeel.io/max-evictions "5/1h": at most 5 victims in an hour; 0 without evictions_ns:
-	 * no bound
-	 */
+	/* evenkeel.io/max-evictions "5/1h": at most 5 victims in 1 h; evictions_ns 0: no bound */
 	uint32_t evictions_max;
 	int64_t evictions_ns;
 	const struct namespace_use *use; /* NULL: not measured */
@@ -92,8 +75,7 @@ struct quota_book *quota_book_new(struct view *v, struct reservations_copy *rese
 				  const struct quota_options *o);
 /*
  * Updates the book to what quota_book_new() would return, at the cost of what changed. Pods added
- * since must be subtracted before. False: the book is unchanged, and the caller must make a new
- * one. Holds both.
+ * since must be subtracted before. False: the book is unchanged, make a new one. Holds both.
  */
 bool quota_book_update(struct quota_book *b, struct view *v,
 		       struct reservations_copy *reservations);
@@ -189,10 +171,7 @@ struct quota_ask {
 	const char *uid, *namespace;
 	int32_t priority;
 	const struct resources *requests;
-	/*
-	 * The amounts that the book already counts for this pod, by its reservation; NULL:
-	 * nothing.
-	 */
+	/* What the book already counts for this pod, by its reservation; NULL: nothing. */
 	const struct resources *reserved;
 	/*
 	 * The pod has a nominated node: pods were evicted for it. Corrected: within its min the

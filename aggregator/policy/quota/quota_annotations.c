@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Editors of a quota write these, so each annotation is parsed strictly and by itself: an error
- * quotes the value and says what is allowed, and the other annotations count. Nothing depends on
- * the locale.
+ * quotes the value and says what is allowed, the others count. No locale counts.
  */
 #include "aggregator/policy/quota/quota_annotations.h"
 

@@ -158,10 +158,7 @@ static void fill_rows(struct quota_entry *e)
 	}
 }
 
-/*
- * Every pod is one of `pods`: without that key the number of pods counts. Answers have it only if
- * the quota names it.
- */
+/* Every pod is one of `pods`, also without that key. Answers have it if the quota names it. */
 static void count_pods(struct quota_entry *e, enum quota_variant v)
 {
 	struct quota_row *row = &e->rows.of[RESOURCE_PODS];

@@ -82,7 +82,6 @@ struct quota_entry *quota_book_put(struct quota_book *b, const struct quota *q);
 bool quota_book_drop(struct quota_book *b, const char *namespace);
 /* The namespace's entry, the fallback, or NULL. */
 const struct quota_entry *quota_book_entry(const struct quota_book *b, const char *namespace);
-/* Whether the quota names the resource. */
 static inline bool quota_names_row(const struct quota_row *row)
 {
 	return row && (row->in_min || row->in_max);
@@ -117,10 +116,7 @@ struct quota_claims {
 
 void quota_claims_fini(struct quota_claims *c);
 
-/*
- * Corrected: the pod requests some guaranteed resources, and stays within the min of its quota of
- * all of them.
- */
+/* Corrected: it requests guaranteed resources, and is within the min of its quota of each. */
 bool quota_claims_within_min(const struct quota_book *b, const struct quota_entry *e,
 			     const struct quota_claims *c);
 /* Reads the claims of the asking pod, with nominated pods that count before it. */

@@ -13,8 +13,7 @@ struct quota_claimant {
 
 /*
  * Shares `total` by weight, up to the need of each: the rest is shared among the others until all
- * is given or all needs are met. Whole units by the largest remainder, of equal ones the first.
- * Returns what is left.
+ * is given or all needs are met. Whole units by the largest remainder, then the first. Returns the rest.
  */
 int64_t quota_share_out(int64_t total, struct quota_claimant *claimants, size_t count);
 
@@ -27,8 +26,7 @@ struct quota_share {
 	int64_t lent; /* the part of its unused min that others borrow */
 	/*
 	 * Its share if all quotas use as much as they want: up to min what it wants, and its part
-	 * by evenkeel.io/weight of what others leave of their min. A quota that uses more holds
-	 * what others wait for.
+	 * by evenkeel.io/weight of what others leave of their min. More is what others wait for.
 	 */
 	int64_t fair;
 };
