@@ -304,13 +304,13 @@ static void slots_do_not_overflow(void **state)
 	const struct slack_amount none = {0, 0}, small = {1, 1}, over = {-5, GIB};
 
 	(void)state;
-	assert_int_equal(slack_slots(huge, 2, &small), INT64_MAX);
-	assert_int_equal(slack_slots(huge, 1, &none), INT64_MAX);
+	assert_int_equal(slack_slots(huge, &small), INT64_MAX);
+	assert_int_equal(slack_slots(huge, &none), INT64_MAX);
 	/* What absurd requests leave of a node is not room. */
 	slack_amount_add(&left, &huge[0], -1);
 	slack_amount_add(&left, &huge[1], -1);
 	assert_true(left.cpu_milli == -INT64_MAX && left.mem_bytes == -INT64_MAX);
-	assert_int_equal(slack_slots(&over, 1, &small), 0);
+	assert_int_equal(slack_slots(&over, &small), 0);
 }
 
 int main(void)

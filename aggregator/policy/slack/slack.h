@@ -11,8 +11,7 @@
  *                                     (slack_target.h)
  *             unit                    the rest of the cluster's rate
  *
- * A step verifies the placeholders, counts the targets, removes the surplus, places the missing ones and
- * reports every class.
+ * A step verifies the placeholders, counts targets, removes the surplus, places the rest and reports.
  */
 #pragma once
 
@@ -142,10 +141,7 @@ struct slack_class {
 	uint32_t wanted; /* including placeholders that are not given up yet */
 	int64_t lower_ns; /* when wanted drops if the target stays; 0: it is the target */
 	uint32_t placed, unplaced; /* = wanted */
-	/*
-	 * placeholders whose room real pods hold (slack_balloon.c); the rest of placed are
-	 * placeholders in the simulation
-	 */
+	/* placeholders as real pods (slack_balloon.c); the rest of placed are simulated */
 	uint32_t balloons;
 	/* no node could hold one even when empty: more such nodes do not help */
 	bool fits_no_node;
@@ -156,9 +152,7 @@ struct slack_class {
 	bool slots_more; /* found by trying pods one by one: at least so many */
 	/* of them, as many as real use leaves room for; -1: no node is measured */
 	int64_t slots_by_use;
-	/*
-	 * 1 - slots * shape / free, of the scarcer resource, in millionths; 0 if nothing is free.
-	 */
+	/* 1 - slots * shape / free of the scarcer resource, in millionths; nothing free: 0 */
 	int64_t fragmentation_ppm;
 };
 
@@ -210,10 +204,7 @@ struct slack_state;
 
 struct slack_state *slack_state_new(void);
 void slack_state_free(struct slack_state *s);
-/*
- * Steps call it repeatedly: true ends a step early, and must stay true until the step ends. NULL:
- * no limit.
- */
+/* Called by steps; true ends a step early, and must stay true until it ends. NULL: no limit. */
 void slack_state_set_limit(struct slack_state *s, bool (*out_of_time)(void *ctx), void *ctx);
 /*
  * One step. The simulation is of this view (place_new() or place_update()), without added pods;
@@ -261,10 +252,7 @@ struct slack_yaml_options {
 };
 
 void slack_yaml_options_default(struct slack_yaml_options *o);
-/*
- * Appends a document for each object, in the order of classes; classes of which none is wanted have
- * none.
- */
+/* Appends a document for each object, by class; none for classes of which none is wanted. */
 void slack_yaml_write(const struct slack_result *r, const struct slack_yaml_options *o,
 		      struct buf *out);
 
@@ -282,10 +270,7 @@ struct slack_record {
 
 /* Valid until the next step. The caller frees the array. */
 struct slack_record *slack_state_records(const struct slack_state *s, size_t *count);
-/*
- * Into a state without steps. The next step corrects impossible values (a negative time, a count
- * over class_max).
- */
+/* Into a state without steps. The next step corrects impossible times and counts. */
 void slack_state_restore(struct slack_state *s, const struct slack_record *records, size_t count);
 /* The arrivals counted so far, borrowed, to be saved and restored. */
 struct slack_arrivals *slack_state_arrivals(struct slack_state *s);

@@ -171,7 +171,7 @@ bool slack_holds_without(const struct slack_result *r, struct place *p, const pl
 	if (!c->wanted || units > UINT32_MAX || memcmp(&unit, &c->shape, sizeof(unit)) == 0)
 		return true;
 	unplaced = (c->unplaced * units + c->wanted - 1) / c->wanted;
-	missing = units - slack_slots(&r->basis->of_balloons, 1, &unit);
+	missing = units - slack_slots(&r->basis->of_balloons, &unit);
 	missing = missing > 0 ? try_units(r, p, pods, &unit, missing) : 0;
 	if (missing <= unplaced)
 		return true;

@@ -13,8 +13,7 @@
  * A balloon has its label and a priority below 0: a pod that no other can preempt is no slack. Its
  * namespace and the label's value, the name of the class's objects, identify the class.
  *
- * Objects are made as trees and written by libyaml. A string is plain only if no YAML reader can take it
- * for another type.
+ * Objects are made as trees and written by libyaml. Strings are quoted where a YAML reader may err.
  *
  * A balloon must not look like its workload: with the workload's labels it would get the traffic of its
  * Service, and count for its disruption budgets. So it has one label of its own. Each anti-affinity
@@ -44,10 +43,7 @@ static uint32_t hash_of(const char *text)
 	return hash;
 }
 
-/*
- * The name of a class's objects, a DNS label. A hash of the key tells classes apart if characters are
- * lost or cut.
- */
+/* The name of a class's objects, a DNS label; with a hash of the key if characters are lost. */
 static void balloon_name(const char *key, char name[NAME_LEN])
 {
 	const char *slash = strchr(key, '/'), *from = slash ? slash + 1 : key;
@@ -88,7 +84,7 @@ static void count_balloon(struct slack_entry *classes, const struct kube_pod *po
 	free(name);
 	if (e && e->kind == SLACK_UNIT) {
 		slack_amount_add(of_units, &holds, 1);
-		count = slack_slots(of_units, 1, &e->pattern.shape);
+		count = slack_slots(of_units, &e->pattern.shape);
 		e->balloons = count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
 	} else if (e && slack_amount_fits(&e->pattern.shape, &holds)) {
 		e->balloons++;

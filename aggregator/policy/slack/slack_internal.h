@@ -35,9 +35,7 @@ struct slack_pattern {
 	struct object *workload; /* held */
 	struct slack_amount shape;
 	char *signature; /* owned */
-	/*
-	 * Depends on other pods: required affinity and anti-affinity, required spread, host ports.
-	 */
+	/* Depends on other pods: required (anti-)affinity, required spread, host ports. */
 	bool minds_others;
 	/* Has required affinity or spread, which other pods can violate later (slack_verify.c). */
 	bool is_company;
@@ -49,10 +47,7 @@ struct slack_pattern {
 };
 
 void slack_pattern_fini(struct slack_pattern *p);
-/*
- * Does nothing if the pattern is made of that pod already. -EINVAL: the pod cannot be read, and
- * the pattern is unchanged.
- */
+/* No change if it is made of that pod already. -EINVAL: unreadable pod, pattern unchanged. */
 int slack_pattern_of_pod(struct slack_pattern *p, const char *key, const struct kube_pod *pod,
 			 struct error *error);
 /* Of the template in the object of a workload. -ENOENT: it has none. */
@@ -132,7 +127,6 @@ struct slack_node {
 	uint32_t first_holder; /* UINT32_MAX: none */
 };
 
-/* A balloon on its node. */
 struct slack_balloon {
 	const struct kube_pod *pod;
 	place_node node;
@@ -245,10 +239,7 @@ struct slack_ground {
 	struct slack_amount free; /* room beside real pods there */
 };
 
-/*
- * Called after the survey. Valid until the step ends, and for a pod without a shared admission
- * until the next call.
- */
+/* After the survey. Valid until the step ends, or without shared admission until the next call. */
 const struct slack_ground *slack_ground_of(struct slack_run *r, place_pod probe);
 void slack_grounds_fini(struct slack_run *r);
 

@@ -81,9 +81,8 @@ static uint32_t count_domains(const struct slack_run *r, struct topologies *know
 	for (size_t i = 0; i < known->count; i++)
 		if (strcmp(known->of[i].key, key) == 0)
 			return known->of[i].domains;
-	known->of = array_grow(known->of, known->count, sizeof(*known->of));
-	known->of[known->count] = (struct topology){key, count_values(r, key)};
-	return known->of[known->count++].domains;
+	ARRAY_ADD(known->of, known->count) = (struct topology){key, count_values(r, key)};
+	return known->of[known->count - 1].domains;
 }
 
 static uint32_t count_choices(struct slack_run *r, struct topologies *known,

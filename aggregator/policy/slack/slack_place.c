@@ -275,23 +275,18 @@ struct choices {
 	uint32_t troubled;
 };
 
-/* Equal labels, or none on both. */
-static bool same_domain(const struct slack_run *r, const char *key, place_node a, place_node b)
-{
-	const char *left = labels_find(&r->view->nodes[a]->model->node->labels, key);
-	const char *right = labels_find(&r->view->nodes[b]->model->node->labels, key);
-
-	return left && right ? strcmp(left, right) == 0 : left == right;
-}
-
-/* A violated constraint is violated in the whole domain of that node. */
+/* A violated constraint is violated in the whole domain: equal labels, or none on both nodes. */
 static bool is_alike(const struct slack_run *r, uint32_t minder, place_node a, place_node b)
 {
 	const struct slack_pattern *p = &r->classes[minder]->pattern;
 
-	for (size_t k = 0; k < p->key_count; k++)
-		if (!same_domain(r, p->keys[k], a, b))
+	for (size_t k = 0; k < p->key_count; k++) {
+		const char *x = labels_find(&r->view->nodes[a]->model->node->labels, p->keys[k]);
+		const char *y = labels_find(&r->view->nodes[b]->model->node->labels, p->keys[k]);
+
+		if (x && y ? strcmp(x, y) != 0 : x != y)
 			return false;
+	}
 	return true;
 }
 

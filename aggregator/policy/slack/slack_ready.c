@@ -106,7 +106,7 @@ static int64_t slots_by_use(const struct slack_run *r, size_t n, const struct sl
 {
 	const struct slack_node *node = &r->survey.nodes[n];
 
-	return node->measured ? int_min(here, slack_slots(&node->headroom, 1, use)) : 0;
+	return node->measured ? int_min(here, slack_slots(&node->headroom, use)) : 0;
 }
 
 static bool is_tried(const struct slack_entry *e)
@@ -124,7 +124,7 @@ static struct slots count_slots(struct slack_run *r, uint32_t class)
 
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct slack_node *node = &r->survey.nodes[g->nodes[i]];
-		int64_t here = int_min(slack_slots(&node->free, 1, &e->pattern.shape),
+		int64_t here = int_min(slack_slots(&node->free, &e->pattern.shape),
 				       int_max(node->free_pods, 0));
 
 		s.by_requests = add_saturating(s.by_requests, here);
@@ -237,10 +237,7 @@ static int compare_types(const void *left, const void *right)
 	return compare_kinds(a, b) ?: COMPARE(a->like, b->like);
 }
 
-/*
- * Every node that counts, by size; equal ones stay separate, as their labels and taints may
- * differ.
- */
+/* Every node that counts, by size; equal ones may differ in labels and taints. */
 static void find_types(struct packing *p)
 {
 	const struct slack_run *r = p->run;
@@ -266,7 +263,7 @@ static void find_types(struct packing *p)
 
 static int64_t fits_in(const struct slack_entry *e, const struct slack_amount *left, int64_t pods)
 {
-	int64_t fit = int_min(slack_slots(left, 1, &e->pattern.shape), int_max(pods, 0));
+	int64_t fit = int_min(slack_slots(left, &e->pattern.shape), int_max(pods, 0));
 
 	return e->pattern.minds_others ? int_min(fit, 1) : fit;
 }

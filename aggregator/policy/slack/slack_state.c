@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory from step to step: for each class where its placeholders are, and since when fewer
- * would suffice.
+ * The memory from step to step: the places of each class, and since when fewer would suffice.
  *
  * A target rises at once and drops late, to the largest in between: otherwise slack itself would
  * start and stop nodes. The size of a unit follows the average node, and so every drain: it changes
@@ -89,9 +88,8 @@ void slack_entry_stand(struct slack_entry *e, const char *node, uint32_t count)
 		e->standing[at - 1].count += count;
 		return;
 	}
-	e->standing = array_grow(e->standing, at, sizeof(*e->standing));
-	e->standing[at] = (struct slack_standing){mem_strdup(node), count};
-	e->standing_count++;
+	ARRAY_ADD(e->standing, e->standing_count) =
+		(struct slack_standing){mem_strdup(node), count};
 }
 
 void slack_entry_follow(struct slack_entry *e, int64_t now_ns, int64_t unneeded_ns)

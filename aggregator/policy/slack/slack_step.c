@@ -14,8 +14,7 @@
  * placeholders keep to it. Placed ones are not moved by it: use changes with every measurement, and
  * slack that wanders would keep drains from finishing.
  *
- * Cost: all pods, nodes times distinct shapes of classes, and placeholders; searches use the
- * placement core's tree.
+ * Cost: pods, nodes times distinct shapes, placeholders; searches use the placement core's tree.
  */
 #include <errno.h>
 #include <stdio.h>

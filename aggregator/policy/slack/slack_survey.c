@@ -3,8 +3,7 @@
  * The nodes of a view. Requests are those the kube-scheduler counts.
  *
  * Pods of DaemonSets and static pods belong to their node: they make it smaller, and are no demand.
- * A node counts if a new pod may go there: ready, not cordoned, not in deletion, and known to the
- * placement core.
+ * A node counts if a new pod may go there: ready, not cordoned, not in deletion, known to the core.
  *
  * Real use: a node's CPU is the 95th percentile of its longest window, its memory the maximum of
  * its working set, since memory cannot be shared. A silent node has no headroom.

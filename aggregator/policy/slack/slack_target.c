@@ -11,8 +11,7 @@
  *   cover  = Pareto front of the shapes, walked by CPU, neighbours joined where a node can hold the
  *          join
  *
- * Products are made in 128 bits: of two amounts below 2^63 they do not overflow. Fractions are
- * compared crosswise.
+ * Products of two amounts below 2^63 have 128 bits. Fractions are compared crosswise.
  */
 #include "aggregator/policy/slack/slack_target.h"
 
@@ -140,10 +139,7 @@ struct slack_amount slack_extra(const struct slack_amount *base, int64_t rate_pp
 
 /* --- the unit */
 
-/*
- * The smaller of the shares that a node has of the unit, as a fraction; a resource that the unit
- * lacks is no bound.
- */
+/* The smaller share that a node has of the unit; a resource that the unit lacks is no bound. */
 struct share {
 	wide part, whole;
 };
@@ -267,10 +263,7 @@ static int compare_shapes(const void *left, const void *right)
 	return COMPARE(a->cpu_milli, b->cpu_milli) ?: COMPARE(b->mem_bytes, a->mem_bytes);
 }
 
-/*
- * Keeps the sorted shapes that no other dominates: from the largest CPU down, each must have more
- * memory than all before.
- */
+/* Keeps the sorted shapes that no other dominates: falling CPU must come with more memory. */
 static size_t pareto_front(struct slack_amount *shapes, size_t count)
 {
 	int64_t mem = -1;
@@ -368,12 +361,8 @@ static int64_t slots_in(int64_t free, int64_t asked)
 	return free > 0 ? free / asked : 0;
 }
 
-int64_t slack_slots(const struct slack_amount *free, size_t count, const struct slack_amount *shape)
+int64_t slack_slots(const struct slack_amount *free, const struct slack_amount *shape)
 {
-	wide sum = 0;
-
-	for (size_t i = 0; i < count; i++)
-		sum += int_min(slots_in(free[i].cpu_milli, shape->cpu_milli),
-			       slots_in(free[i].mem_bytes, shape->mem_bytes));
-	return narrow(sum);
+	return int_min(slots_in(free->cpu_milli, shape->cpu_milli),
+		       slots_in(free->mem_bytes, shape->mem_bytes));
 }

@@ -2,8 +2,7 @@
 /*
  * How many units of slack, and of which sizes: the target for a rate of the cluster and for the shapes
  * that must fit (slack_wanted.c). Pure, in whole numbers: 10 % of 40000m is 4000m. A target is a
- * minimum: rounding is up, except for the size of a unit, so that the configured number of units
- * fits on a node.
+ * minimum: rounding is up, except for the size of a unit, so the configured number fits on a node.
  */
 #pragma once
 
@@ -70,8 +69,7 @@ struct slack_target_input {
 };
 
 /*
- * Cover + unit_count * unit + reserved >= extra, less what a fraction of a millicore and of a byte in
- * each unit come to.
+ * Cover + unit_count * unit + reserved >= extra, but for rounding of each unit.
  *
  * cover: every shape that some node can hold is dominated by a member. A member is a shape, or the
  * maximum of neighbours on the Pareto front where some node can hold that too: no phantom that fits
@@ -96,9 +94,5 @@ struct slack_target {
 void slack_target_make(const struct slack_target_input *in, struct slack_target *out);
 void slack_target_fini(struct slack_target *t);
 
-/*
- * How many pods of that shape could start in what is free on each node; INT64_MAX for a shape that
- * asks for nothing.
- */
-int64_t slack_slots(const struct slack_amount *free, size_t count,
-		    const struct slack_amount *shape);
+/* Pods of that shape that could start in free room; INT64_MAX: it asks for nothing. */
+int64_t slack_slots(const struct slack_amount *free, const struct slack_amount *shape);

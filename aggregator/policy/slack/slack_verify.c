@@ -10,8 +10,7 @@
  *      that no constraint needs. Otherwise 2. is repeated.
  *
  * A placed placeholder binds a claim that waits for its first pod, and the claim would stay bound
- * without it: if there are claims, all of this is a trial, after which only the remaining ones are
- * placed.
+ * without it: if there are claims, this is a trial, and only the rest is placed after it.
  *
  * Placeholders whose constraints a move would violate. The scheduler checks affinity to pods and
  * topology spread only when a pod comes; later changes can violate them. A real pod stays all the same,
@@ -23,8 +22,7 @@
  *   given up             preferably a placeholder that no constraint needs (below)
  *   pushed out           takes those along whose constraints it satisfied (below)
  *
- * A placeholder never violates constraints of its own class by coming: the check of its own constraints
- * covers theirs.
+ * A new placeholder never violates constraints of its class: the check of its own covers theirs.
  *
  * Each check is one take, check and put, of every placeholder of the classes that mind the moved one.
  * The checks of a step are bounded: when they are spent, minded placeholders stay.
@@ -237,10 +235,7 @@ static uint32_t choose_surplus(struct slack_run *r, const struct standings *list
 	return first;
 }
 
-/*
- * Taking one empties its node further, so the next is on the same node and the order stays. True:
- * constraints needed some.
- */
+/* Each take empties its node further, so the order stays. True: constraints needed some. */
 static bool give_up(struct slack_run *r, uint32_t class)
 {
 	struct standings list = list_class(r, class);
@@ -283,19 +278,14 @@ static void verify(struct slack_run *r)
 	free(list.of);
 }
 
-static bool any_has_claims(const struct slack_run *r)
-{
-	for (uint32_t c = 0; c < r->class_count; c++)
-		if (r->classes[c]->pattern.has_claims)
-			return true;
-	return false;
-}
-
 void slack_verify(struct slack_run *r)
 {
+	bool claims = false;
 	place_mark m;
 
-	if (!any_has_claims(r)) {
+	for (uint32_t c = 0; c < r->class_count; c++)
+		claims |= r->classes[c]->pattern.has_claims;
+	if (!claims) {
 		verify(r);
 		return;
 	}

@@ -10,12 +10,10 @@
  * template; in its controller (ReplicaSet, StatefulSet, Job, ReplicationController); and of a
  * Deployment in its ReplicaSet, to which the Deployment's controller copies annotations. Of several
  * ReplicaSets of one Deployment (or Jobs of one CronJob) the newest revision decides, even without
- * pods. If template and controller differ, the larger value counts, and an issue names the
- * workload.
+ * pods. If template and controller differ, the larger value counts, and an issue tells.
  *
  * The pattern of a new pod is the newest pod of that controller, else the template in the
- * controller's object, else an older pod. A workload without any of these keeps its former pattern,
- * and an issue names it.
+ * controller's object, else an older pod. Else the former pattern stays, with an issue.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -77,13 +75,6 @@ static struct group *find_group(struct slack_search *s, const char *namespace,
 	return g;
 }
 
-/* Whether its annotations or those of its template have it. */
-static bool is_annotated(const struct kube_workload *w)
-{
-	return labels_find(&w->annotations, SLACK_ANNOTATION) ||
-	       strstr(w->object.text, "\"" SLACK_ANNOTATION "\"");
-}
-
 static long long revision_of(const struct kube_workload *w)
 {
 	const char *text = labels_find(&w->annotations, "deployment.kubernetes.io/revision");
@@ -91,10 +82,7 @@ static long long revision_of(const struct kube_workload *w)
 	return text ? strtoll(text, NULL, 10) : 0;
 }
 
-/*
- * By revision, then controllers with replicas, then by name, in which Jobs of a CronJob carry
- * their time.
- */
+/* By revision, then those with replicas, then by name (Jobs of a CronJob: by time). */
 static bool is_newer(const struct kube_workload *a, const struct kube_workload *b)
 {
 	long long left = revision_of(a), right = revision_of(b);
@@ -144,7 +132,9 @@ static void find_controllers(struct slack_search *s, bool all)
 			bool owned = *w->owner.kind && *w->owner.uid;
 			struct group *g = NULL;
 
-			if (!all && is_annotated(w))
+			/* Its annotations or those of its template have it. */
+			if (!all && (labels_find(&w->annotations, SLACK_ANNOTATION) ||
+				     strstr(w->object.text, "\"" SLACK_ANNOTATION "\"")))
 				g = find_group(s, w->object.namespace, owned ? &w->owner : &self,
 					       true);
 			else if (all && owned)
@@ -371,20 +361,6 @@ static int compare_groups(struct group *a, struct group *b)
 	return strcmp(a->key, b->key);
 }
 
-static void free_search(struct slack_search *s)
-{
-	struct group *g, *next;
-	struct controller *c, *next_controller;
-
-	HASH_RELEASE (s->groups, g, next) {
-		free(g->key);
-		free(g);
-	}
-	HASH_RELEASE (s->controllers, c, next_controller)
-		free(c);
-	free(s);
-}
-
 struct slack_search *slack_search_new(const struct view *v)
 {
 	struct slack_search *s = mem_zalloc(1, sizeof(*s));
@@ -399,6 +375,8 @@ void slack_wanted_find(struct slack_run *r, struct slack_search *search,
 		       struct slack_shared *shared)
 {
 	const struct object_table *pending = view_table(r->view, OBJECT_POD);
+	struct controller *c, *next_controller;
+	struct group *g, *next;
 
 	*shared = (struct slack_shared){0};
 	for (size_t i = 0; i < pending->count; i++) {
@@ -408,9 +386,14 @@ void slack_wanted_find(struct slack_run *r, struct slack_search *search,
 			slack_search_meet(search, pod);
 	}
 	HASH_SORT(search->groups, compare_groups);
-	for (const struct group *g = search->groups; g; g = g->hh.next)
+	HASH_RELEASE (search->groups, g, next) {
 		conclude(r, g, shared);
-	free_search(search);
+		free(g->key);
+		free(g);
+	}
+	HASH_RELEASE (search->controllers, c, next_controller)
+		free(c);
+	free(search);
 }
 
 void slack_shared_fini(struct slack_shared *s)
