@@ -255,7 +255,7 @@ void api_fixture_extender(struct extender_options *o)
 	struct score_args args;
 
 	score_args_default(&args, SCORE_CORRECTED);
-	*o = (struct extender_options){.limits = {.z = NODE_LIMITS_Z},
+	*o = (struct extender_options){.limits = {.z = 2.33},
 				       .default_pod_cpu_milli = args.default_requests_cpu_milli,
 				       .oom_cost = args.oom_cost};
 }

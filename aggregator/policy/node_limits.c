@@ -8,13 +8,11 @@
  * Used is the 99th percentile of the node's recent use + z * (sigma widened for its age - measured
  * sigma); without a percentile it is mean + z * widened sigma. Expected is the use of pods that the
  * measurements lack: pods not measured yet, pods on their way, and the pod itself
- * (expected_use.h). For a node without measurements the requests of its pods are used. Exactly on
- * the cap passes.
+ * (expected_use.h). For a node without measurements requests of its pods. The cap itself passes.
  *
  * Drains, slack and /v1/fit have a stricter cap, which a whole plan must keep: place/place_use.c.
  *
- * A rule without its numbers does not apply: to refuse would let a monitoring failure stop the
- * placement of pods.
+ * A rule without its numbers does not apply: else a failure of monitoring would stop placement.
  */
 #include "aggregator/policy/node_limits.h"
 

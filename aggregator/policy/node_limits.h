@@ -10,10 +10,7 @@
 struct node_limits {
 	/* Sum of the pods' limits by allocatable; unlimited containers count as for LimitAware. */
 	double ratio[SCORE_RESOURCES];
-	/*
-	 * The highest recent use, plus the expected use of recent pods and of this one, by
-	 * allocatable.
-	 */
+	/* Highest recent use, and expected use of recent pods and this one, by allocatable. */
 	double use_cap[SCORE_RESOURCES];
 	double z; /* exceeded once in a hundred if use is normally distributed */
 	bool refuse_unmeasured; /* nodes that are not measured while others are */
@@ -30,8 +27,6 @@ enum node_refusal {
 };
 
 enum { NODE_REFUSAL_TEXT = 256 };
-
-#define NODE_LIMITS_Z 2.33
 
 bool node_limits_any(const struct node_limits *l);
 bool node_limits_cap_use(const struct node_limits *l);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Pods so recent on a node that its measurements do not show them, or only a part of their use.
- * Pure.
- */
+/* Pods so recent on a node that its measurements lack them, or part of their use. Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,10 +10,7 @@
 /* How long a pod needs to show up in the measurements, as Trimaran assumes. */
 enum { RECENT_POD_SECONDS = 60 };
 
-/*
- * Trimaran's rule: placed after the end of the window, or less than a minute before it. Unix
- * seconds.
- */
+/* Trimaran's rule: placed after the window, or less than a minute before its end. Unix seconds. */
 bool recent_pod_counts(int64_t placed_s, int64_t window_end_s);
 
 /* Sums of struct expected_use over several pods. */
@@ -33,5 +27,3 @@ struct recent_use {
  */
 struct recent_use recent_pods_expect(const struct view *v, const struct view_node *n,
 				     const struct score_query *q);
-/* Sets the pending use of the node. */
-void score_node_expect(struct score_node *node, const struct recent_use *pods);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known to be wrong upstream, each as one input with both scores: the table at the top of
- * aggregator/policy/score/score.c.
+ * What is known to be wrong upstream, each as one input with both scores: the table of variants in
+ * packaging/docs/scheduler.md.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The distribution function I_x(a, b) by its continued fraction (DLMF 8.17.22) with the modified
- * Lentz method:
+ * The distribution function I_x(a, b) by continued fraction (DLMF 8.17.22), modified Lentz method:
  *
  *     I_x(a, b) = x^a (1-x)^b / (a B(a, b)) * 1 / (1 + d1 / (1 + d2 / (1 + ...)))
  *     d(2m+1) = -(a+m)(a+b+m) x / ((a+2m)(a+2m+1))        d(2m) = m (b-m) x / ((a+2m-1)(a+2m))
@@ -175,8 +174,7 @@ static double tail(struct beta d, double x, bool upper)
 	double n = d.a + d.b, sigma = sqrt(d.a / n * (d.b / n) / (n + 1));
 	double distance = fabs(x - d.a / n), errors = errors_of(d), sum = 0;
 	/*
-	 * Beyond x it falls at least as fast as exp(-t * distance / sigma^2), and as a normal one
-	 * does.
+	 * Beyond x it falls at least as fast as exp(-t * distance / sigma^2), and as a normal one.
 	 */
 	double reach = fmin(10 * sigma, 50 * sigma * sigma / distance);
 	double room = upper ? 1 - x : x;

@@ -38,10 +38,7 @@ static const struct rules {
 	[SCORE_KEP] = {.pending = true},
 };
 
-/*
- * As Go's math.Pow, which takes the square root for 1/2: correctly rounded, unlike other exponents.
- * 1 is the default.
- */
+/* As Go's math.Pow: the square root for 1/2, correctly rounded. 1 is the default. */
 static double power(double x, double y)
 {
 	if (y == 1)

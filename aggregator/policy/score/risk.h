@@ -26,10 +26,7 @@ static inline void resource_stats_init(struct resource_stats *s, const struct sc
 	s->used_stddev = metric->stddev * percent_of / 100;
 }
 
-/*
- * mu = (mean + request) / capacity and sigma = stddev / capacity, each within 0..1; both 0 without
- * a capacity.
- */
+/* mu = (mean + request) / capacity, sigma = stddev / capacity, within 0..1; no capacity: 0. */
 static inline void resource_stats_mu_sigma(const struct resource_stats *s, double *mu,
 					   double *sigma)
 {
@@ -60,10 +57,7 @@ struct beta {
 double beta_variance_max(double mean);
 /* The distribution of this mean and variance. False: it does not exist. */
 bool beta_match(double mean, double variance, struct beta *fit);
-/*
- * P(X <= x), the regularised incomplete beta function, with a relative error below 1e-11. 0 for
- * invalid shapes and NaN.
- */
+/* P(X <= x): regularised incomplete beta, relative error < 1e-11. 0 for invalid shapes and NaN. */
 double beta_distribution(struct beta d, double x);
 
 /* --- LowRiskOverCommitment */
@@ -91,13 +85,9 @@ void commitment_risk(enum score_variant variant, double weight, int64_t smoothin
 		     const struct commitment *c, struct commitment_risk *risk);
 /*
  * Works out beforehand what of a node's score the pod has no part in, for these arguments
- * (score_node.load_risk), where it is known. Holds as long as nothing of the node changes but its
- * age while it is fresh.
+ * (score_node.load_risk), where it is known. Holds while of a fresh node only the age changes.
  */
 void low_risk_over_commitment_read(const struct score_args *args, struct score_node *node);
-/*
- * P(load <= threshold) of a load of this mean and deviation. *fitted: by a distribution, which is
- * in *fit.
- */
+/* P(load <= threshold) of a load of this mean and deviation. *fitted: *fit is set. */
 double commitment_probability(enum score_variant variant, double mu, double sigma, double threshold,
 			      bool *fitted, struct beta *fit);

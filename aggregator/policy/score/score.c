@@ -14,35 +14,7 @@
  *     contention is the share of the window in which a task waited for CPU or memory, the larger of
  *     the two. A healthy, busy machine shows a tenth. Not measured costs nothing.
  *
- * Defects of upstream, with the scores of variants upstream and corrected for one input each, as in
- * tests/unit/aggregator_score_defects.c (default: 10 CPUs, a pod of 1 CPU):
- *
- *     TargetLoadPacking
- *       limits first: request 400m, limit 4000m, 20 % used                                      27    76
- *       a node without CPU                                                                      40     0
- *       percent of capacity: 40 % of 10 CPUs used, 8 allocatable, pod without containers       100    33
- *       H1 restart of the scheduler: 10 running pods of 200m are predicted again, 30 % used     27    85
- *       H2 expired entries stay until the next pod: 2 pods of long ago, 40 % used               20   100
- *       H5 a pod of 4 CPUs is forgotten after 60 s, when the mean has a ninth of it             92    20
- *       a target above 100: targetUtilization 200, 20 % used                                   190    refused
- *     LoadVariationRiskBalancing
- *       the sum of mean and deviation is halved: 100 % used, steady                             50     0
- *       percent of capacity read as of the allocatable: 80 % of 10 CPUs used, 8 allocatable     60     0
- *       LV4 sensitivity 0 drops the deviation: 20 +- 40 % (refused, so 1)                       90    40
- *       pods just placed do not count: 20 % used, 6 CPUs pending                                90    20
- *     LowRiskOverCommitment
- *       LR1 no pods, 95 % used                                                                 100    50
- *       LR2 steady load: 20 +- 1e-8 %, requests 50 %                                            50   100
- *       LR3 measured, but neither CPU nor memory                                               100     0
- *       LR4 deviation times 2.24: 30 +- 5 %, requests 37.5 %, limits 120 %                      75    84
- *       a pod that asks for nothing, on a good node                                              0   100
- *       a container without a limit, requests 50 %                                             100    90
- *     Peaks, beside a node with model and measurement at 20 %
- *       P1 no power model                                                                      100     0
- *       P1 no measurement                                                                      100     0
- *       P1 99 % used, so that the pod does not fit                                             100     0
- *     NodeResourcesAllocatable and LimitAware
- *       equal nodes get what a node gets of which nothing is known                               0   100
+ * Defects of upstream, with both scores: packaging/docs/scheduler.md.
  */
 #include "aggregator/policy/score/score.h"
 
@@ -51,6 +23,7 @@
 
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/score/plugin.h"
+#include "shared/array.h"
 #include "shared/units.h"
 
 #define CONTENTION_FREE 0.1
@@ -93,13 +66,13 @@ const char *score_plugin_names(void)
 
 int score_plugin_find(const char *name, enum score_plugin_id *plugin)
 {
-	for (size_t i = 0; i < SCORE_PLUGINS; i++) {
-		if (strcmp(plugins[i].name, name) == 0) {
-			*plugin = (enum score_plugin_id)i;
-			return 0;
-		}
-	}
-	return -ENOENT;
+	const struct plugin *found =
+		array_find_text(plugins, SCORE_PLUGINS, sizeof(*plugins), name);
+
+	if (!found)
+		return -ENOENT;
+	*plugin = (enum score_plugin_id)(found - plugins);
+	return 0;
 }
 
 double score_plugin_weight(enum score_plugin_id plugin, enum score_variant variant)
@@ -119,13 +92,13 @@ const char *score_variant_names(void)
 
 int score_variant_find(const char *name, enum score_variant *variant)
 {
-	for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]); i++) {
-		if (strcmp(variants[i], name) == 0) {
-			*variant = (enum score_variant)i;
-			return 0;
-		}
-	}
-	return -ENOENT;
+	const char *const *found = array_find_text(variants, sizeof(variants) / sizeof(variants[0]),
+						   sizeof(*variants), name);
+
+	if (!found)
+		return -ENOENT;
+	*variant = (enum score_variant)(found - variants);
+	return 0;
 }
 
 bool score_plugin_has(enum score_plugin_id plugin, enum score_variant variant)

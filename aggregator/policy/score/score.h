@@ -39,10 +39,7 @@ struct power_model {
 	double k0, k1, k2;
 };
 
-/*
- * Plugin arguments with upstream's names and defaults (reference: scheduler-plugins
- * apis/config/v1).
- */
+/* Plugin arguments, named and set as in scheduler-plugins' apis/config/v1. */
 struct score_args {
 	/* TargetLoadPacking */
 	double target_utilization; /* percent, 40 */

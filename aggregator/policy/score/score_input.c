@@ -139,15 +139,6 @@ static void take_load(const struct view *v, const struct view_node *n, enum fres
 	}
 }
 
-void score_node_expect(struct score_node *node, const struct recent_use *pods)
-{
-	node->pending_cpu_milli = pods->cpu_milli;
-	node->pending_high_cpu_milli = pods->cpu_high_milli;
-	node->pending_mem_bytes = pods->mem_bytes;
-	node->unseen[SCORE_CPU] = pods->unseen_cpu_milli;
-	node->unseen[SCORE_MEMORY] = pods->unseen_mem_bytes;
-}
-
 void score_node_from_view(const struct view *v, const struct view_node *n, int64_t now_ns,
 			  const struct score_query *q, struct score_node *node)
 {
@@ -179,7 +170,11 @@ void score_node_from_view(const struct view *v, const struct view_node *n, int64
 		return;
 	if (node->load.requests_known)
 		pods = recent_pods_expect(v, n, q);
-	score_node_expect(node, &pods);
+	node->pending_cpu_milli = pods.cpu_milli;
+	node->pending_high_cpu_milli = pods.cpu_high_milli;
+	node->pending_mem_bytes = pods.mem_bytes;
+	node->unseen[SCORE_CPU] = pods.unseen_cpu_milli;
+	node->unseen[SCORE_MEMORY] = pods.unseen_mem_bytes;
 	if (q->variant == SCORE_UPSTREAM)
 		return;
 	take_recent(&n->stats->recent, &pods, node);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packs by measured CPU: nodes fill up to a target X one after the other; above it the least loaded
- * is best.
+ * Packs by measured CPU: nodes fill up to a target X in turn; beyond, the least loaded wins.
  *
  *     U = 100 * (used + pod + pending) / C        the use with the pod, in percent
  *     U <= X:        score = (100 - X) * U / X + X
