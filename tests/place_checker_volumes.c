@@ -36,23 +36,23 @@ static bool is_reserved(const cJSON *volume, const cJSON *claim)
  */
 static bool is_large_enough(const cJSON *volume, const cJSON *claim)
 {
-	const cJSON *want = verify_get(claim, "spec"), *have = verify_get(volume, "spec");
+	const cJSON *want = object_json_find(claim, "spec"), *have = object_json_find(volume, "spec");
 
 	return verify_equal(class_of(claim), class_of(volume)) &&
 	       verify_equal(document_text_or(want, "volumeMode", "Filesystem"),
 			    document_text_or(have, "volumeMode", "Filesystem")) &&
 	       !verify_is_deleted(volume) &&
-	       verify_amount(verify_get(have, "capacity"), "storage") >=
+	       verify_amount(object_json_find(have, "capacity"), "storage") >=
 		       verify_amount(document_at(want, "resources.requests"), "storage");
 }
 
 /* An unbound volume that the claim could be bound to here. */
 static bool volume_suits(const cJSON *volume, const cJSON *claim, const cJSON *node)
 {
-	const cJSON *want = verify_get(claim, "spec"), *have = verify_get(volume, "spec");
-	const cJSON *selector = verify_get(want, "selector");
+	const cJSON *want = object_json_find(claim, "spec"), *have = object_json_find(volume, "spec");
+	const cJSON *selector = object_json_find(want, "selector");
 
-	if (verify_get(have, "claimRef") || !is_large_enough(volume, claim) ||
+	if (object_json_find(have, "claimRef") || !is_large_enough(volume, claim) ||
 	    !document_is(volume, "status.phase", "Available") ||
 	    (selector && !verify_selects(selector, volume)))
 		return false;

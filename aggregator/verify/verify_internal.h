@@ -96,12 +96,6 @@ const cJSON *verify_pod_of(const struct verify_case *c, size_t move); /* NULL: t
 
 /* --- objects: a value of null, or of another type than the API has, counts as absent */
 
-/* NULL: absent. */
-static inline const cJSON *verify_get(const cJSON *object, const char *key)
-{
-	return object_json_find(object, key);
-}
-
 /* "": absent. */
 static inline const char *verify_text(const cJSON *object, const char *path)
 {

@@ -58,7 +58,7 @@ int64_t verify_amount(const cJSON *list, const char *resource)
 	bool cpu = strcmp(dot ? dot + 1 : resource, "cpu") == 0; /* also "requests.cpu" */
 	int64_t amount = 0;
 
-	object_json_quantity(verify_get(list, resource),
+	object_json_quantity(object_json_find(list, resource),
 			     cpu ? quantity_parse_milli : quantity_parse_units, &amount, NULL);
 	return amount;
 }
@@ -71,7 +71,7 @@ static int64_t container_request(const cJSON *pod, const char *statuses, const c
 	const cJSON *status =
 		document_find(pod, statuses, "name", document_text(container, "name"));
 	int64_t most =
-		verify_get(requests, resource)
+		object_json_find(requests, resource)
 			? verify_amount(requests, resource)
 			: verify_amount(document_at(container, "resources.limits"), resource);
 
@@ -94,8 +94,8 @@ int64_t verify_request(const cJSON *pod, const char *resource)
 	VERIFY_EACH (item, pod, "spec.containers")
 		running = add_saturating(running, container_request(pod, "status.containerStatuses",
 								    item, resource));
-	worst = verify_get(level, resource) ? verify_amount(level, resource)
-					    : int_max(worst, running);
+	worst = object_json_find(level, resource) ? verify_amount(level, resource)
+						  : int_max(worst, running);
 	return add_saturating(worst, verify_amount(document_at(pod, "spec.overhead"), resource));
 }
 

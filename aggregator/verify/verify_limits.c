@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a plan may do as a whole: how many nodes and pods are away at once, and whether their
- * replacements may be made. The pods of one step of a node leave together, and those without a step
- * with any of them.
+ * replacements may be made. The pods of one step of a node leave together, others with any of them.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -173,7 +173,7 @@ static bool labels_agree(const cJSON *term, const char *keys, bool same, const c
 static bool term_covers_namespace(const struct verify_question *q, const cJSON *term,
 				  const cJSON *owner, const char *namespace)
 {
-	const cJSON *selector = verify_get(term, "namespaceSelector");
+	const cJSON *selector = object_json_find(term, "namespaceSelector");
 
 	if (!selector && !document_first(term, "namespaces"))
 		return verify_equal(namespace, verify_namespace(owner));
@@ -431,7 +431,8 @@ static bool zones_allow(const cJSON *volume, const cJSON *node)
 	bool anywhere = true, all = true;
 
 	for (int i = 0; i < 4; i++) {
-		const cJSON *set = verify_get(document_at(volume, "metadata.labels"), keys[i]);
+		const cJSON *set =
+			object_json_find(document_at(volume, "metadata.labels"), keys[i]);
 		const char *zone = document_label(node, keys[i]);
 
 		anywhere &= !zone;

@@ -53,7 +53,7 @@ static const char *read_text(const struct reader *r, const char *key, bool requi
 {
 	const char *text = document_text(r->at, key);
 
-	if ((required && (!text || !*text)) || (!text && verify_get(r->at, key)))
+	if ((required && (!text || !*text)) || (!text && object_json_find(r->at, key)))
 		fail(r, key, "must be a text that is not empty");
 	return text && *text ? text : NULL;
 }
@@ -61,7 +61,7 @@ static const char *read_text(const struct reader *r, const char *key, bool requi
 /* Reads each element of a list of objects, which may be absent. */
 static void read_list(const struct reader *r, const char *key, void (*read)(const struct reader *r))
 {
-	const cJSON *list = verify_get(r->at, key);
+	const cJSON *list = object_json_find(r->at, key);
 	size_t i = 0;
 
 	if (list && (!cJSON_IsArray(list) || cJSON_GetArraySize(list) > MEMBERS_MAX))
@@ -95,7 +95,7 @@ static void read_move(const struct reader *r)
 	m->from = read_text(r, "from", false);
 	m->from = m->from ? m->from : p->nodes[m->node].name;
 	m->to = read_text(r, "to", false);
-	if (verify_get(r->at, "step"))
+	if (object_json_find(r->at, "step"))
 		m->step = (int64_t)read_number(r, "step", MEMBERS_MAX);
 }
 
@@ -109,7 +109,7 @@ static void check_guest(const struct reader *r)
 static void check_group(const struct reader *r)
 {
 	read_text(r, "name", true);
-	if (!cJSON_IsArray(verify_get(r->at, "nodes")))
+	if (!cJSON_IsArray(object_json_find(r->at, "nodes")))
 		fail(r, "nodes", "must be a list of names");
 }
 
@@ -123,19 +123,19 @@ static void read_node(const struct reader *r)
 	n = &ARRAY_ADD(p->nodes, p->node_count);
 	n->name = read_text(r, "name", true);
 	n->uid = read_text(r, "uid", true);
-	n->guests = verify_get(r->at, "guests");
+	n->guests = object_json_find(r->at, "guests");
 	read_list(r, "moves", read_move);
 	n->move_count = p->move_count - before;
 	if (p->move_count > MOVES_MAX)
 		fail(r, "moves", "the plan must have at most 10000");
-	guests.most_after = cJSON_GetArraySize(verify_get(r->at, "moves"));
+	guests.most_after = cJSON_GetArraySize(object_json_find(r->at, "moves"));
 	read_list(&guests, "guests", check_guest);
 }
 
 static void read_plan(const struct reader *r, struct verify_plan *p)
 {
-	const struct reader limits = {verify_get(r->at, "limits"), "limits.", p, r->error, 0};
-	const struct reader cap = {verify_get(r->at, "cap"), "cap.", p, r->error, 0};
+	const struct reader limits = {object_json_find(r->at, "limits"), "limits.", p, r->error, 0};
+	const struct reader cap = {object_json_find(r->at, "cap"), "cap.", p, r->error, 0};
 
 	if (!document_is(r->at, "apiVersion", "evenkeel.io/v1"))
 		fail(r, "apiVersion", "must be \"evenkeel.io/v1\"");
@@ -156,12 +156,12 @@ static void read_plan(const struct reader *r, struct verify_plan *p)
 		p->z = read_number(&cap, "z", 10);
 		p->contention = read_number(&cap, "contention", 1);
 	}
-	p->reserved = verify_get(r->at, "reserved");
-	p->groups = verify_get(r->at, "groups");
+	p->reserved = object_json_find(r->at, "reserved");
+	p->groups = object_json_find(r->at, "groups");
 	read_list(r, "reserved", check_guest);
 	read_list(r, "groups", check_group);
 	read_list(r, "nodes", read_node);
-	if (!verify_get(r->at, "nodes"))
+	if (!object_json_find(r->at, "nodes"))
 		fail(r, "nodes", "is missing");
 }
 

@@ -59,7 +59,7 @@ static const cJSON *window_of(const cJSON *stats, const char *resource, int leng
 {
 	const cJSON *measured = document_at(document_at(stats, "usage"), resource);
 
-	return verify_get(document_at(measured, "windows"), lengths[length].name);
+	return object_json_find(document_at(measured, "windows"), lengths[length].name);
 }
 
 /* The longest window that is covered by measurements, else the shortest; LENGTHS: there is none. */
