@@ -9,8 +9,7 @@
 
 /*
  * Makes room for one more element behind the first `count`. Returns the array, which may have moved.
- * The room is 4 elements, and doubles when count reaches it: every element must have been added
- * this way.
+ * The room is 4 elements, and doubles when count reaches it: all elements are added this way.
  */
 void *array_grow(void *array, size_t count, size_t size);
 /* A new element behind the last, to assign to: ARRAY_ADD(list, count) = value. */
@@ -32,10 +31,7 @@ size_t array_lower_bound(const void *key, const void *array, size_t count, size_
  * index of the name, or where it would be.
  */
 size_t array_find_name(const void *array, size_t count, size_t size, const char *name, bool *found);
-/*
- * The first element whose text it is, in any array of structures that begin with a char *, or of
- * char *; NULL: none.
- */
+/* The first structure that begins with this text, or char * that is it; NULL: none. */
 void *array_find_text(const void *array, size_t count, size_t size, const char *text);
 /* Whether the text is one of a list, which ends with NULL. */
 bool array_has_text(const char *const *texts, const char *text);

@@ -9,8 +9,7 @@
  * so the usage state checks each against the machine's limits. Memory is bounded by the number of
  * entries and the length of the body.
  *
- * An agent obeys the numbers in an ack, so they are clamped: the interval to 1..15 s, the pause to
- * one minute.
+ * An agent obeys the numbers in an ack, so they are clamped: interval 1..15 s, pause to 1 min.
  */
 #include "shared/body.h"
 
@@ -293,14 +292,6 @@ static void begin_part(struct buf *out, const struct interval *interval, bool fu
 	message_encode(&part_message, &m, out);
 }
 
-static void add_entry(struct buf *out, const struct buf *entry)
-{
-	size_t mark = message_open(out, PART_ENTRIES);
-
-	buf_add(out, entry->data, entry->len);
-	message_close(out, mark);
-}
-
 /* 1..16 parts, or 0 if they do not suffice. */
 static size_t encode(const struct interval *interval, bool full, struct buf parts[BODY_PARTS_MAX])
 {
@@ -311,14 +302,18 @@ static size_t encode(const struct interval *interval, bool full, struct buf part
 	put_node(&parts[0], &interval->node);
 	for (size_t i = 0; i < interval->entry_count && n < BODY_PARTS_MAX; i++) {
 		const struct entry *e = &interval->entries[i];
+		size_t mark;
 
 		buf_clear(&entry);
 		encode_entry(&entry, interval, e, full || e->fresh);
 		if (parts[n].len + ENTRY_HEAD_LEN + entry.len > FRAME_PART_BODY_MAX &&
 		    ++n < BODY_PARTS_MAX)
 			begin_part(&parts[n], interval, full);
-		if (n < BODY_PARTS_MAX)
-			add_entry(&parts[n], &entry);
+		if (n == BODY_PARTS_MAX)
+			break;
+		mark = message_open(&parts[n], PART_ENTRIES);
+		buf_add(&parts[n], entry.data, entry.len);
+		message_close(&parts[n], mark);
 	}
 	buf_fini(&entry);
 	return n < BODY_PARTS_MAX ? n + 1 : 0;

@@ -46,40 +46,25 @@ void cli_spec_script(const char *program, int shell, struct buf *out)
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-static int find_shell(const char *name)
-{
-	for (int i = 0; cli_spec_shells[i]; i++)
-		if (strcmp(cli_spec_shells[i], name) == 0)
-			return i;
-	return -1;
-}
-
-static int make_config(const struct cli_spec *o, int count, char **texts, struct buf *out,
-		       struct error *error)
-{
-	struct option_list set = {.items = texts, .count = (size_t)count};
-
-	return cli_spec_config(o->program, &set, out, error);
-}
-
 static int make_script(const struct cli_spec *o, int count, char **texts, struct buf *out,
 		       struct error *error)
 {
-	int shell = count == 1 ? find_shell(texts[0]) : -1;
-
-	if (shell < 0)
-		return error_fail(error, -1, "__completion: say which: bash, zsh or fish");
-	cli_spec_script(o->program->name, shell, out);
-	return 0;
+	for (int i = 0; count == 1 && cli_spec_shells[i]; i++)
+		if (strcmp(cli_spec_shells[i], texts[0]) == 0) {
+			cli_spec_script(o->program->name, i, out);
+			return 0;
+		}
+	return error_fail(error, -1, "__completion: say which: bash, zsh or fish");
 }
 
 static int make(const struct cli_spec *o, int argc, char **argv, struct buf *out,
 		struct error *error)
 {
+	struct option_list set = {.items = argv + 2, .count = (size_t)(argc - 2)};
 	const char *word = argv[1];
 
 	if (strcmp(word, "__config") == 0)
-		return make_config(o, argc - 2, argv + 2, out, error);
+		return cli_spec_config(o->program, &set, out, error);
 	if (strcmp(word, "__completion") == 0)
 		return make_script(o, argc - 2, argv + 2, out, error);
 	if (strcmp(word, "__complete") == 0)

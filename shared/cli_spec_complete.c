@@ -31,12 +31,6 @@ struct completion {
 	struct buf *out;
 };
 
-static const struct cli_spec_command *find_command(const struct cli_spec *o, const char *name)
-{
-	return array_find_text(o->commands, o->command_count, sizeof(struct cli_spec_command),
-			       name);
-}
-
 /* By name, or by letter if that is not 0. */
 static const struct option_spec *find_in(const struct option_spec *specs, const char *name,
 					 char letter)
@@ -110,7 +104,8 @@ static void take_operand(struct completion *c, const char *word)
 	if (first && strcmp(word, "help") == 0)
 		c->help = true;
 	else if (first || named)
-		c->command = find_command(c->cli, word);
+		c->command = array_find_text(c->cli->commands, c->cli->command_count,
+					     sizeof(struct cli_spec_command), word);
 	c->unknown = c->unknown || (first && !c->help && !c->command);
 }
 

@@ -62,7 +62,6 @@ static void add_value(const struct option_spec *spec, const char *text, struct b
 	buf_add_char(out, ']');
 }
 
-/* The default. */
 static void add_default(const struct option_spec *spec, struct buf *out)
 {
 	struct buf word = BUF_INIT;

@@ -5,10 +5,7 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 
-/*
- * Members are named as in "usage.cpuMillicores.windows.5m.mean". What is absent or of another type
- * is NULL or NaN.
- */
+/* Members are named like "usage.cpuMillicores.windows.5m.mean". Absent, wrong type: NULL, NaN. */
 const cJSON *document_at(const cJSON *root, const char *path);
 const char *document_text(const cJSON *root, const char *path);
 /* The same; `other` where there is none. */

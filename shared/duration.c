@@ -36,10 +36,7 @@ static const struct unit *unit_at(const char *p, size_t *len)
 	return NULL;
 }
 
-/*
- * number * unit, the number standing in p: digits, then maybe a point and digits. False on
- * overflow.
- */
+/* number * unit; p has the number: digits, maybe a point and digits. False on overflow. */
 static bool scale(const char *p, int64_t unit_ns, int64_t *ns)
 {
 	int64_t whole = 0;

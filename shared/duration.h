@@ -13,10 +13,7 @@ int duration_parse(const char *text, int64_t *ns, struct error *error);
 /* "1m30s": the text duration_parse() reads back. */
 void duration_format(int64_t ns, char out[DURATION_LEN]);
 
-/*
- * Time since then_ns, a time from outside that may be any number; negative if it is in the future.
- * Saturates.
- */
+/* Time since then_ns, which may be any number; negative: it is in the future. Saturates. */
 static inline int64_t elapsed_ns(int64_t now_ns, int64_t then_ns)
 {
 	int64_t ns;

@@ -119,10 +119,7 @@ int enrolment_open(const void *data, size_t len, const struct enrolment_keys *ke
 void enrolment_answer_seal(struct buf *out, const struct frame_header *request,
 			   const uint8_t reply_key[ENROLMENT_PUBLIC_LEN], const struct key *key,
 			   const struct enrolment_answer *a);
-/*
- * Opens the answer to the enrolment of that header. 0 with *a, or as enrolment_open(). The caller
- * wipes *a.
- */
+/* Opens the answer to that enrolment. 0 with *a, or as enrolment_open(). The caller wipes *a. */
 int enrolment_answer_open(const void *data, size_t len, const struct frame_header *request,
 			  const uint8_t public_key[ENROLMENT_PUBLIC_LEN],
 			  const uint8_t reply_secret[KEY_LEN], struct enrolment_answer *a,

@@ -260,10 +260,7 @@ static void merge_demand(struct interval *m, struct entry *into, const struct in
 	buf_fini(&bytes);
 }
 
-/*
- * Merges usage and demand; identity and limits are those of the later side that has them, the cause
- * b's.
- */
+/* Merges usage and demand; identity and limits are of the later that has them, cause is b's. */
 static void merge_entry(struct interval *m, struct entry *into, const struct interval *a,
 			const struct entry *ea, const struct interval *b, const struct entry *eb)
 {

@@ -137,9 +137,7 @@ enum entity_kind {
 	ENTITY_POD,
 	ENTITY_CONTAINER, /* parent is its pod, or 0 when it runs outside Kubernetes */
 	ENTITY_UNIT, /* no Kubernetes: a systemd unit, or a plain cgroup without children */
-	/*
-	 * no Kubernetes: a systemd slice, or a plain cgroup with children; includes its descendants
-	 */
+	/* no Kubernetes: a systemd slice or a cgroup with children; with its descendants */
 	ENTITY_SLICE,
 };
 
@@ -231,10 +229,7 @@ struct node_sample {
 	enum sampler_tier tier;
 	float rate_hz; /* fast passes per second */
 	uint32_t missed_ticks;
-	/*
-	 * Cgroups beyond the record array in the worst pass, or removed with use that no workload
-	 * has.
-	 */
+	/* Cgroups beyond the records in the worst pass, or removed with use of no workload. */
 	uint32_t overflow;
 	uint64_t pass_ns; /* mean wall time of a fast pass */
 	uint64_t agent_cpu_ns; /* of the agent, in the interval */
@@ -265,10 +260,7 @@ struct entity *entity_hold(struct entity *e);
 /* Frees it after the last user. NULL is allowed. */
 void entity_drop(struct entity *e);
 
-/*
- * A zeroed interval with room for `entries`; free with interval_free (NULL allowed), which drops
- * the entities.
- */
+/* Zeroed, with room for `entries`; interval_free() takes NULL, and drops the entities. */
 struct interval *interval_new(size_t entries);
 void interval_free(struct interval *i);
 /* As new, without entries; keeps their capacity. */

@@ -19,19 +19,13 @@ void jsonw_object_close(struct jsonw *w);
 void jsonw_array_open(struct jsonw *w);
 void jsonw_array_close(struct jsonw *w);
 void jsonw_key(struct jsonw *w, const char *key);
-/*
- * Control characters as \u00xx, quotes and backslash escaped, invalid UTF-8 as U+FFFD. NULL writes
- * null.
- */
+/* Escapes control characters, quotes, backslashes; invalid UTF-8 is U+FFFD. NULL is null. */
 void jsonw_string(struct jsonw *w, const char *text);
 /* The same for a text of known length with a NUL only behind it. */
 void jsonw_text(struct jsonw *w, const char *text, size_t len);
 void jsonw_int(struct jsonw *w, int64_t value);
 void jsonw_uint(struct jsonw *w, uint64_t value);
-/*
- * Fixed notation with at most `decimals` (0..9), without trailing zeros, exponent or "-0"; null if
- * not finite.
- */
+/* At most `decimals` (0..9), without trailing zeros, exponent or "-0"; null if not finite. */
 void jsonw_fixed(struct jsonw *w, double value, int decimals);
 /* %.17g: reads back bit for bit; null if not finite. */
 void jsonw_exact(struct jsonw *w, double value);

@@ -16,10 +16,7 @@ struct key {
 	uint8_t secret[KEY_LEN];
 };
 
-/*
- * All keys open frames; the lexically last file's key seals. Without keys frames are in clear (ipc
- * only).
- */
+/* All keys open frames; the key of the last file seals. Without keys: clear frames (ipc). */
 struct keyring {
 	size_t count;
 	struct key keys[KEYRING_MAX]; /* in order of file name */

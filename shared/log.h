@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One line per decision on standard error: "program: level: text", safe for terminals. Not for
- * policy and state code.
- */
+/* One line per decision on stderr, safe for terminals: "program: level: text". Not in pure code. */
 #pragma once
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };

@@ -230,14 +230,6 @@ static void put_tag(struct buf *out, unsigned int number, unsigned int type)
 	put_varint(out, number << 3 | type);
 }
 
-static void put_number(struct buf *out, unsigned int number, uint64_t value)
-{
-	if (!value)
-		return;
-	put_tag(out, number, WIRE_VARINT);
-	put_varint(out, value);
-}
-
 static void put_float(struct buf *out, unsigned int number, float value)
 {
 	uint8_t bytes[4];
@@ -310,6 +302,7 @@ void message_encode_some(const struct message *m, unsigned int first, unsigned i
 	for (unsigned int i = first - 1; i < last; i++) {
 		const struct message_field *f = &m->fields[i];
 		const void *member = (const char *)from + f->offset;
+		uint64_t number;
 
 		switch (f->kind) {
 		case MESSAGE_NONE:
@@ -328,7 +321,11 @@ void message_encode_some(const struct message *m, unsigned int first, unsigned i
 			put_inside(out, i + 1, f, from, member);
 			break;
 		default:
-			put_number(out, i + 1, number_of(f->kind, member));
+			number = number_of(f->kind, member);
+			if (!number)
+				break;
+			put_tag(out, i + 1, WIRE_VARINT);
+			put_varint(out, number);
 		}
 	}
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each program has one table of options; values come from four levels, each overriding the one
- * before:
+ * Each program has one table of options; values have four levels, each over the one before:
  *
  *	defaults of the table  <  YAML file  <  environment  <  command line
  *

@@ -39,12 +39,6 @@ void options_wrap(struct buf *out, const char *text, size_t width, size_t indent
 	buf_add_char(out, '\n');
 }
 
-static void add_choices(const struct option_spec *spec, struct buf *out)
-{
-	for (size_t i = 0; spec->choices[i]; i++)
-		buf_printf(out, "%s%s", i ? "|" : "", spec->choices[i]);
-}
-
 /* It is shown as --no-name, and its variable means the opposite. */
 bool options_is_on(const struct option_spec *spec)
 {
@@ -59,10 +53,11 @@ void options_value_word(const struct option_spec *spec, struct buf *out)
 		buf_printf(out, "[=%s]", spec->value);
 	else if (spec->value)
 		buf_add_str(out, spec->value);
-	else if (spec->kind == OPTION_CHOICE)
-		add_choices(spec, out);
-	else
+	else if (spec->kind != OPTION_CHOICE)
 		buf_add_str(out, "VALUE");
+	else
+		for (size_t i = 0; spec->choices[i]; i++)
+			buf_printf(out, "%s%s", i ? "|" : "", spec->choices[i]);
 }
 
 static void add_note(struct buf *notes, const char *before, const char *text)

@@ -83,14 +83,6 @@ int options_refuse(const char *text, const char *why, struct error *error)
 	return error_fail(error, -EINVAL, "%s %s", quoted, why);
 }
 
-static int set_flag(const char *text, bool *value, struct error *error)
-{
-	if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
-		return options_refuse(text, "is neither true nor false", error);
-	*value = text[0] == 't';
-	return 0;
-}
-
 static int set_integer(const struct option_spec *spec, const char *text, int64_t *value,
 		       struct error *error)
 {
@@ -170,18 +162,17 @@ static int set_choice(const struct option_spec *spec, const char *text, int *val
 	return -EINVAL;
 }
 
-static void list_add(struct option_list *list, const char *text)
-{
-	ARRAY_ADD(list->items, list->count) = mem_strdup(text);
-}
-
 int options_set(const struct option_spec *spec, const char *text, void *values, struct error *error)
 {
 	void *member = (char *)values + spec->offset;
+	struct option_list *list = member;
 
 	switch (spec->kind) {
 	case OPTION_FLAG:
-		return set_flag(text, member, error);
+		if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
+			return options_refuse(text, "is neither true nor false", error);
+		*(bool *)member = text[0] == 't';
+		return 0;
 	case OPTION_STRING:
 		free(*(char **)member);
 		*(char **)member = mem_strdup(text);
@@ -189,7 +180,7 @@ int options_set(const struct option_spec *spec, const char *text, void *values, 
 	case OPTION_LIST:
 	case OPTION_RECORDS:
 	case OPTION_TYPED_LIST:
-		list_add(member, text);
+		ARRAY_ADD(list->items, list->count) = mem_strdup(text);
 		return 0;
 	case OPTION_INTEGER:
 		return set_integer(spec, text, member, error);

@@ -109,8 +109,7 @@ static unsigned __int128 whole_value(const struct number *n, size_t end, int64_t
 
 /*
  * 0.DDD x 2^exp2 rounded up, for the digits from `start` on. Multiplying from the last digit, the
- * carry that leaves the first one is the integer part, and a digit that is not 0 stays behind the
- * point.
+ * carry that leaves the first one is the integer part, other digits than 0 stay behind the point.
  */
 static unsigned __int128 fraction_value(const struct number *n, size_t start)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The addresses behind a host name, looked up on a separate thread, so the loop never waits for a
- * name server.
- */
+/* The addresses of a host name, looked up on a thread: the loop never waits for a name server. */
 #pragma once
 
 #include <netinet/in.h>
@@ -30,10 +27,7 @@ struct resolver_answer {
  * block; ctx must live until it returns, possibly after resolver_close().
  */
 typedef void resolver_lookup(void *ctx, const char *host, struct resolver_answer *answer);
-/*
- * getaddrinfo(): all IPv4 and IPv6 addresses of families that this machine has, without link-local
- * ones. No ctx.
- */
+/* getaddrinfo(): addresses of this machine's families, without link-local ones. No ctx. */
 resolver_lookup resolver_lookup_system;
 
 struct resolver;

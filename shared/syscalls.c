@@ -20,8 +20,7 @@
  *
  * Filters see numbers, not what pointers point to, so paths and addresses are not checked. The
  * kernel reads the lower 32 bits of an `int` argument, and so do the filters. libseccomp skips
- * calls that an architecture lacks, so one table serves all: 64-bit names first, then those of
- * 32-bit machines.
+ * calls that an architecture lacks, so one table serves all: 64-bit names, then 32-bit ones.
  *
  * libseccomp 2.5 without memory may free twice, loop for ever or silently omit a rule: with each of
  * the 1600 allocations failing in turn, in one of ten cases. So a child process makes the filter
@@ -50,10 +49,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/*
- * A call; all comparisons of its row must hold. A call may have several rows, of which one must
- * match.
- */
+/* A call; all comparisons of a row must hold. Of several rows of a call one must match. */
 struct call_rule {
 	int call;
 	unsigned int compared;
@@ -129,8 +125,7 @@ static const struct call_rule agent_rules[] = {
 };
 
 /*
- * ipc:// only: through Unix sockets a root process could use root's daemons. nscd and the like are
- * not used.
+ * ipc:// only: through Unix sockets a root process could use root's daemons; nscd is not used.
  */
 static const struct call_rule agent_ipc_rules[] = {
 	CALL_IF(socket, IS(0, AF_UNIX)),

@@ -15,8 +15,5 @@ enum syscalls_of {
  * the kernel has no filters; or another -errno, with the reason.
  */
 int syscalls_prepare(enum syscalls_of program, int *fd, struct error *error);
-/*
- * Installs the filter for all threads and closes the descriptor; needs no_new_privs. 0, or -errno
- * with the reason.
- */
+/* Installs the filter for all threads, closes the descriptor; needs no_new_privs. 0 or -errno. */
 int syscalls_restrict(int fd, struct error *error);

@@ -435,11 +435,6 @@ static size_t least_of_name(const struct table *t, size_t column, size_t low, si
 
 /* --- narrow terminals ------------------------------------------------------------------------- */
 
-static size_t min_size(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
 static void set_least(const struct table *t, struct layout *layout, bool headers)
 {
 	for (size_t i = 0; i < t->column_count; i++) {
@@ -447,17 +442,15 @@ static void set_least(const struct table *t, struct layout *layout, bool headers
 		size_t title = headers ? text_width(t->columns[i].title) : 0;
 		size_t least = t->columns[i].form == FORM_LEFT ? TEXT_LEAST : NAME_LEAST;
 
-		least = min_size(least > title ? least : title, l->full);
+		least = least > title ? least : title;
+		least = least < l->full ? least : l->full;
 		if (t->columns[i].form == FORM_NAME && !l->hidden)
 			least = least_of_name(t, i, least, l->full);
 		l->least = t->columns[i].form == FORM_RIGHT ? l->full : least;
 	}
 }
 
-/*
- * Narrows the widest columns of that form, down to `least` or their own width, until the line fits
- * or none is left.
- */
+/* Narrows the widest columns of that form, to `least` or their own width, until the line fits. */
 static void shrink(const struct table *t, struct layout *layout, size_t most, enum table_form form,
 		   size_t least)
 {

@@ -33,10 +33,7 @@ void table_column(struct table *t, const char *title, enum table_form form);
 void table_data_column(struct table *t, const char *title);
 /* Begins a row; the name, which is copied, sorts equal keys. */
 void table_row(struct table *t, const char *name);
-/*
- * The next cell of the last row; a row gets one per column. Unsafe characters become "?"
- * (shared/utf8.h).
- */
+/* The next cell of the last row, one per column. Unsafe characters become "?" (shared/utf8.h). */
 void table_cell(struct table *t, enum table_paint paint, const char *text);
 /* The sort key of the last row: greatest first, NaN last. */
 void table_key(struct table *t, double key);

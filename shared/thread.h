@@ -13,10 +13,7 @@
 
 #include "shared/error.h"
 
-/*
- * Starts a thread with all signals blocked, and with a stack of stack_bytes; 0: the default size.
- * 0 or -errno.
- */
+/* Starts a thread with all signals blocked; stack_bytes 0: the default size. 0 or -errno. */
 int thread_start(pthread_t *thread, size_t stack_bytes, void *(*run)(void *arg), void *arg);
 
 void thread_cond_init(pthread_cond_t *cond);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The expected use of a pod: one estimate for scores, the extender's filter, reservations, drain
- * plans and slots. Pure.
- */
+/* The expected use of a pod, for scores, the extender, reservations, drains and slots. Pure. */
 #pragma once
 
 #include "aggregator/policy/score/score.h"
@@ -31,10 +28,7 @@ struct score_owner expected_use_of_pods_owner(const struct view *v, const struct
  */
 void expected_use_read(const struct pod_spec *pod, const struct score_args *args,
 		       const struct score_owner *owner, struct expected_use *out);
-/*
- * What is to be reserved for the pod on that node, with its use by the usual arguments. Borrows from
- * the pod and the name.
- */
+/* The pod's reservation on that node, by the usual arguments. Borrows from pod and name. */
 struct reservation expected_use_reservation(const struct view *v, const struct kube_pod *pod,
 					    const char *node);
 const char *expected_use_source_name(enum use_source source); /* "workload", "requests", .. */

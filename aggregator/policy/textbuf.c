@@ -46,11 +46,6 @@ static void add_decimal(struct room *r, bool negative, uint64_t value, unsigned 
 	add(r, digits + at, DIGITS - at);
 }
 
-static void add_whole(struct room *r, int64_t value)
-{
-	add_decimal(r, value < 0, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 0);
-}
-
 static void add_fraction(struct room *r, double value, int decimals)
 {
 	static const double power[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
@@ -70,6 +65,7 @@ size_t textbuf_vadd(char *text, size_t size, const char *format, va_list args)
 	struct room r = {text, size, strlen(text)};
 	const char *at, *part;
 	int decimals;
+	long whole;
 
 	for (; *(at = strchrnul(format, '%')); format = at + 2) {
 		add(&r, format, (size_t)(at - format));
@@ -79,7 +75,9 @@ size_t textbuf_vadd(char *text, size_t size, const char *format, va_list args)
 			add(&r, part, strlen(part));
 			break;
 		case 'l':
-			add_whole(&r, va_arg(args, long));
+			whole = va_arg(args, long);
+			add_decimal(&r, whole < 0,
+				    whole < 0 ? 0 - (uint64_t)whole : (uint64_t)whole, 0);
 			at++;
 			break;
 		case '.':
