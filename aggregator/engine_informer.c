@@ -52,10 +52,10 @@ struct informer {
 	struct model_pod_watch watch;
 };
 
-static void end_pod(struct reservations *l, const char *uid)
+static void end_pod(struct reservations *set, const char *uid)
 {
-	reservations_release(l, uid);
-	reservations_forget(l, uid);
+	reservations_release(set, uid);
+	reservations_forget(set, uid);
 }
 
 /* One that waits for its victims is not given up. */
@@ -75,16 +75,16 @@ static bool has_been_given_up(const struct kube_pod *was, const struct kube_pod 
 static void on_pod(void *ctx, const struct kube_pod *was, const struct kube_pod *pod,
 		   uint64_t generation)
 {
-	struct reservations *l = ctx;
+	struct reservations *set = ctx;
 	const char *uid = pod->object.uid;
 
 	if (!kube_pod_is_active(pod)) {
-		end_pod(l, uid);
+		end_pod(set, uid);
 	} else if (*pod->node) {
-		reservations_bind(l, uid, pod->node, generation);
-		reservations_remember(l, uid);
+		reservations_bind(set, uid, pod->node, generation);
+		reservations_remember(set, uid);
 	} else if (has_been_given_up(was, pod)) {
-		reservations_unschedulable(l, uid);
+		reservations_unschedulable(set, uid);
 	}
 }
 

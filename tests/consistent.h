@@ -11,4 +11,4 @@
 /* Every counter of the placement core. False: the reason says which differs. */
 bool place_is_consistent(const struct place *p, struct error *error);
 /* Every sum and order that is cached beside the reservations. */
-bool reservations_is_consistent(struct reservations *l, struct error *error);
+bool reservations_is_consistent(struct reservations *set, struct error *error);

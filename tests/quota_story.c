@@ -222,21 +222,21 @@ static int64_t now_ns(void)
 static void on_pod(void *ctx, const struct kube_pod *was, const struct kube_pod *pod,
 		   uint64_t generation)
 {
-	struct reservations *l = ((struct quota_story *)ctx)->api.ctx.reservations;
+	struct reservations *set = ((struct quota_story *)ctx)->api.ctx.reservations;
 
 	(void)was;
 	if (!*pod->node)
 		return;
-	reservations_bind(l, pod->object.uid, pod->node, generation);
-	reservations_remember(l, pod->object.uid);
+	reservations_bind(set, pod->object.uid, pod->node, generation);
+	reservations_remember(set, pod->object.uid);
 }
 
 static void on_pod_gone(void *ctx, const struct kube_pod *pod)
 {
-	struct reservations *l = ((struct quota_story *)ctx)->api.ctx.reservations;
+	struct reservations *set = ((struct quota_story *)ctx)->api.ctx.reservations;
 
-	reservations_release(l, pod->object.uid);
-	reservations_forget(l, pod->object.uid);
+	reservations_release(set, pod->object.uid);
+	reservations_forget(set, pod->object.uid);
 }
 
 static void start_aggregator(struct quota_story *s)

@@ -8,17 +8,17 @@
 
 #include "aggregator/state/reservations_internal.h"
 
-static bool is_sorted(const struct reservations *l, struct error *why)
+static bool is_sorted(const struct reservations *set, struct error *why)
 {
-	for (size_t i = 0; i < l->count; i++) {
-		const struct reservation *e = &l->sorted[i]->record->entry;
+	for (size_t i = 0; i < set->count; i++) {
+		const struct reservation *e = &set->sorted[i]->record->entry;
 
-		if (i > 0 && reservations_compare(&l->sorted[i - 1]->record->entry, e) >= 0) {
+		if (i > 0 && reservations_compare(&set->sorted[i - 1]->record->entry, e) >= 0) {
 			error_set(why, "entry %zu (%s/%s) does not follow the one before", i,
 				  e->namespace, e->name);
 			return false;
 		}
-		if (reservations_find(l, e->uid) != l->sorted[i] || l->sorted[i]->gone) {
+		if (reservations_find(set, e->uid) != set->sorted[i] || set->sorted[i]->gone) {
 			error_set(why, "entry %zu (%s/%s) is not found by its uid", i, e->namespace,
 				  e->name);
 			return false;
@@ -27,47 +27,47 @@ static bool is_sorted(const struct reservations *l, struct error *why)
 	return true;
 }
 
-static bool are_lists_right(const struct reservations *l, struct error *why)
+static bool are_lists_right(const struct reservations *set, struct error *why)
 {
 	uint64_t counts[RESERVATIONS_STATES] = {0};
 
-	for (const struct tracked_reservation *r = l->expiring; r; r = r->next) {
+	for (const struct tracked_reservation *r = set->expiring; r; r = r->next) {
 		counts[r->record->entry.state]++;
 		if (r->next && r->next->record->entry.expires_ns < r->record->entry.expires_ns)
 			error_set(why, "%s expires before its turn", r->next->record->entry.name);
 	}
-	for (const struct tracked_reservation *r = l->bound; r; r = r->next) {
+	for (const struct tracked_reservation *r = set->bound; r; r = r->next) {
 		counts[r->record->entry.state]++;
 		if (r->next && r->next->record->entry.generation < r->record->entry.generation)
 			error_set(why, "%s is settled after its turn", r->next->record->entry.name);
 	}
 	for (int s = 0; s < RESERVATIONS_STATES; s++)
-		if (counts[s] != l->counters.entries[s])
+		if (counts[s] != set->counters.entries[s])
 			error_set(why, "%" PRIu64 " entries are %s, %" PRIu64 " are counted",
 				  counts[s], reservations_state_name((enum reservations_state)s),
-				  l->counters.entries[s]);
+				  set->counters.entries[s]);
 	return !why->text[0];
 }
 
-static bool are_counters_right(const struct reservations *l, struct error *why)
+static bool are_counters_right(const struct reservations *set, struct error *why)
 {
-	const struct reservations_counters *c = &l->counters;
+	const struct reservations_counters *c = &set->counters;
 	uint64_t gone = c->released + c->unschedulable + c->expired + c->settled;
 
-	if (HASH_COUNT(l->by_uid) == l->count && c->reserved == gone + l->count)
+	if (HASH_COUNT(set->by_uid) == set->count && c->reserved == gone + set->count)
 		return true;
 	error_set(why, "%" PRIu64 " were reserved, %" PRIu64 " are gone, %zu there, %u by uid",
-		  c->reserved, gone, l->count, HASH_COUNT(l->by_uid));
+		  c->reserved, gone, set->count, HASH_COUNT(set->by_uid));
 	return false;
 }
 
-bool reservations_is_consistent(struct reservations *l, struct error *why)
+bool reservations_is_consistent(struct reservations *set, struct error *why)
 {
 	bool ok;
 
 	error_set(why, "%s", "");
-	pthread_mutex_lock(&l->lock);
-	ok = is_sorted(l, why) && are_lists_right(l, why) && are_counters_right(l, why);
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&set->lock);
+	ok = is_sorted(set, why) && are_lists_right(set, why) && are_counters_right(set, why);
+	pthread_mutex_unlock(&set->lock);
 	return ok;
 }

@@ -35,9 +35,9 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
 }
 /* NOLINTEND(bugprone-reserved-identifier) */
 
-void reservations_watch(const struct reservations *l, int64_t (*clock_ns)(void))
+void reservations_watch(const struct reservations *set, int64_t (*clock_ns)(void))
 {
-	watch.lock = l ? &l->lock : NULL;
+	watch.lock = set ? &set->lock : NULL;
 	watch.clock_ns = clock_ns;
 	watch.longest_ns = 0;
 }

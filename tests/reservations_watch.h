@@ -11,6 +11,6 @@
  * From now on the clock is read whenever that lock was taken, and when it is about to be
  * given back. One set of reservations at a time, before other threads know it. NULL: of none.
  */
-void reservations_watch(const struct reservations *l, int64_t (*clock_ns)(void));
+void reservations_watch(const struct reservations *set, int64_t (*clock_ns)(void));
 /* The longest time between the two since then; while no other thread uses them. */
 int64_t reservations_watch_longest_ns(void);

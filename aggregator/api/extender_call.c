@@ -251,12 +251,12 @@ static int reserve(const struct extender_call *c, const char *node,
 		.expected_mem_bytes = expected.mem_bytes,
 		.priority = c->pod->template->priority,
 	};
-	struct reservations *l = c->ctx->reservations;
+	struct reservations *set = c->ctx->reservations;
 	int rc = -EINVAL;
 
 	if (extender_call_may_reserve(c))
-		rc = seen ? reservations_reserve_seen(l, &entry, seen, c->now_ns)
-			  : reservations_reserve(l, &entry, c->now_ns);
+		rc = seen ? reservations_reserve_seen(set, &entry, seen, c->now_ns)
+			  : reservations_reserve(set, &entry, c->now_ns);
 	if (rc && rc != -EALREADY && rc != -EAGAIN)
 		counter_add(&counters_of(c)->unreserved, 1);
 	return rc;

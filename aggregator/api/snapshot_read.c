@@ -591,10 +591,10 @@ int snapshot_take_model(struct snapshot *s, struct model **m, struct error *erro
 
 struct reservations *snapshot_take_reservations(struct snapshot *s)
 {
-	struct reservations *l = s->reservations;
+	struct reservations *set = s->reservations;
 
 	s->reservations = NULL;
-	return l;
+	return set;
 }
 
 void snapshot_take_memory(struct snapshot *s, struct plan_memory *m)

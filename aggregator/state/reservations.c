@@ -107,17 +107,17 @@ static struct record *record_of(const struct reservation *e)
 	return (struct record *)e; /* entry is its first member */
 }
 
-static struct reservations_copy *copy_make(struct reservations *l)
+static struct reservations_copy *copy_make(struct reservations *set)
 {
-	struct copy *c = mem_alloc(sizeof(*c) + l->count * sizeof(struct reservation *));
+	struct copy *c = mem_alloc(sizeof(*c) + set->count * sizeof(struct reservation *));
 
-	for (size_t i = 0; i < l->count; i++) {
-		struct record *r = l->sorted[i]->record;
+	for (size_t i = 0; i < set->count; i++) {
+		struct record *r = set->sorted[i]->record;
 
 		refs_hold(&r->users);
 		c->of[i] = &r->entry;
 	}
-	c->head = (struct reservations_copy){l->count, c->of, l->version};
+	c->head = (struct reservations_copy){set->count, c->of, set->version};
 	atomic_init(&c->users, 1);
 	return &c->head;
 }
@@ -173,11 +173,11 @@ const struct reservation *reservations_copy_find(const struct reservations_copy 
 /* --- the lock --------------------------------------------------------------------------------- */
 
 /* Frees what is left over, too. */
-static void unlock(struct reservations *l, struct garbage *g)
+static void unlock(struct reservations *set, struct garbage *g)
 {
 	struct tracked_reservation *r, *next;
 
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_unlock(&set->lock);
 	reservations_copy_drop(g->copy);
 	record_drop(g->record);
 	for (r = g->reservations; r; r = next) {
@@ -189,10 +189,10 @@ static void unlock(struct reservations *l, struct garbage *g)
 
 struct reservations *reservations_new(void)
 {
-	struct reservations *l = mem_zalloc(1, sizeof(*l));
+	struct reservations *set = mem_zalloc(1, sizeof(*set));
 
-	pthread_mutex_init(&l->lock, NULL);
-	return l;
+	pthread_mutex_init(&set->lock, NULL);
+	return set;
 }
 
 /* --- the array of readers: under lock --------------------------------------------------------- */
@@ -213,116 +213,116 @@ static int compare_tracked(const void *entry, const void *tracked)
 }
 
 /* The place of the entry, or where it belongs. */
-static size_t sorted_place(const struct reservations *l, const struct reservation *e)
+static size_t sorted_place(const struct reservations *set, const struct reservation *e)
 {
-	return array_lower_bound(e, l->sorted, l->count, sizeof(struct tracked_reservation *),
+	return array_lower_bound(e, set->sorted, set->count, sizeof(struct tracked_reservation *),
 				 compare_tracked);
 }
 
-static void sorted_insert(struct reservations *l, struct tracked_reservation *r)
+static void sorted_insert(struct reservations *set, struct tracked_reservation *r)
 {
-	size_t at = sorted_place(l, &r->record->entry);
+	size_t at = sorted_place(set, &r->record->entry);
 
-	l->sorted = array_grow(l->sorted, l->count, sizeof(struct tracked_reservation *));
-	memmove(&l->sorted[at + 1], &l->sorted[at],
-		(l->count - at) * sizeof(struct tracked_reservation *));
-	l->sorted[at] = r;
-	l->count++;
+	set->sorted = array_grow(set->sorted, set->count, sizeof(struct tracked_reservation *));
+	memmove(&set->sorted[at + 1], &set->sorted[at],
+		(set->count - at) * sizeof(struct tracked_reservation *));
+	set->sorted[at] = r;
+	set->count++;
 }
 
-static void sorted_remove(struct reservations *l, const struct tracked_reservation *r)
+static void sorted_remove(struct reservations *set, const struct tracked_reservation *r)
 {
-	size_t at = sorted_place(l, &r->record->entry);
+	size_t at = sorted_place(set, &r->record->entry);
 
-	assert(at < l->count && l->sorted[at] == r);
-	l->count--;
-	memmove(&l->sorted[at], &l->sorted[at + 1],
-		(l->count - at) * sizeof(struct tracked_reservation *));
+	assert(at < set->count && set->sorted[at] == r);
+	set->count--;
+	memmove(&set->sorted[at], &set->sorted[at + 1],
+		(set->count - at) * sizeof(struct tracked_reservation *));
 }
 
 /* All that are gone at once, or a thousand that go together would each move the rest. */
-static void sorted_sweep(struct reservations *l)
+static void sorted_sweep(struct reservations *set)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < l->count; i++)
-		if (!l->sorted[i]->gone)
-			l->sorted[kept++] = l->sorted[i];
-	l->count = kept;
+	for (size_t i = 0; i < set->count; i++)
+		if (!set->sorted[i]->gone)
+			set->sorted[kept++] = set->sorted[i];
+	set->count = kept;
 }
 
 /* --- the lists of states: under lock ---------------------------------------------------------- */
 
-static void list_enter(struct reservations *l, struct tracked_reservation *r)
+static void list_enter(struct reservations *set, struct tracked_reservation *r)
 {
 	const struct reservation *e = &r->record->entry;
-	struct tracked_reservation *after = l->expiring ? l->expiring->prev : NULL;
+	struct tracked_reservation *after = set->expiring ? set->expiring->prev : NULL;
 
-	l->counters.entries[e->state]++;
+	set->counters.entries[e->state]++;
 	if (e->state == RESERVATIONS_BOUND) {
-		DL_APPEND(l->bound, r);
+		DL_APPEND(set->bound, r);
 		return;
 	}
 	/* Nearly always the last one. */
 	while (after && after->record->entry.expires_ns > e->expires_ns)
-		after = after == l->expiring ? NULL : after->prev;
+		after = after == set->expiring ? NULL : after->prev;
 	if (after)
-		DL_APPEND_ELEM(l->expiring, after, r);
+		DL_APPEND_ELEM(set->expiring, after, r);
 	else
-		DL_PREPEND(l->expiring, r);
+		DL_PREPEND(set->expiring, r);
 }
 
-static void list_leave(struct reservations *l, struct tracked_reservation *r)
+static void list_leave(struct reservations *set, struct tracked_reservation *r)
 {
 	enum reservations_state state = r->record->entry.state;
 
-	l->counters.entries[state]--;
+	set->counters.entries[state]--;
 	if (state == RESERVATIONS_BOUND)
-		DL_DELETE(l->bound, r);
+		DL_DELETE(set->bound, r);
 	else
-		DL_DELETE(l->expiring, r);
+		DL_DELETE(set->expiring, r);
 }
 
 /* --- reservations: under lock ----------------------------------------------------------------- */
 
-struct tracked_reservation *reservations_find(const struct reservations *l, const char *uid)
+struct tracked_reservation *reservations_find(const struct reservations *set, const char *uid)
 {
 	struct tracked_reservation *r;
 
-	HASH_FIND(hh, l->by_uid, uid, strlen(uid), r);
+	HASH_FIND(hh, set->by_uid, uid, strlen(uid), r);
 	return r;
 }
 
-static void changed(struct reservations *l, struct garbage *g)
+static void changed(struct reservations *set, struct garbage *g)
 {
-	if (!l->copy)
+	if (!set->copy)
 		return;
 	assert(!g->copy);
-	g->copy = l->copy;
-	l->copy = NULL;
+	g->copy = set->copy;
+	set->copy = NULL;
 }
 
 /* Out of all but the array. */
-static void take_out(struct reservations *l, struct tracked_reservation *r, struct garbage *g)
+static void take_out(struct reservations *set, struct tracked_reservation *r, struct garbage *g)
 {
-	changed(l, g);
-	list_leave(l, r);
+	changed(set, g);
+	list_leave(set, r);
 	/* It is in the hash, which so is not empty. */
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-	HASH_DEL(l->by_uid, r);
+	HASH_DEL(set->by_uid, r);
 	r->gone = true;
 	r->next = g->reservations;
 	g->reservations = r;
 }
 
-static void forget(struct reservations *l, struct tracked_reservation *r, struct garbage *g)
+static void forget(struct reservations *set, struct tracked_reservation *r, struct garbage *g)
 {
-	sorted_remove(l, r);
-	take_out(l, r, g);
+	sorted_remove(set, r);
+	take_out(set, r, g);
 }
 
 /* Gives it another record, of the same life. */
-static void replace(struct reservations *l, struct tracked_reservation *r,
+static void replace(struct reservations *set, struct tracked_reservation *r,
 		    const struct reservation *entry, struct garbage *g)
 {
 	struct record *record = record_new(entry, r->record->life);
@@ -330,28 +330,28 @@ static void replace(struct reservations *l, struct tracked_reservation *r,
 
 	refs_hold(&r->record->life->users);
 	assert(!g->record);
-	changed(l, g);
-	list_leave(l, r);
+	changed(set, g);
+	list_leave(set, r);
 	if (moves)
-		sorted_remove(l, r);
+		sorted_remove(set, r);
 	g->record = r->record;
 	r->record = record;
 	if (moves)
-		sorted_insert(l, r);
-	list_enter(l, r);
+		sorted_insert(set, r);
+	list_enter(set, r);
 }
 
-static void add(struct reservations *l, const struct reservation *entry, struct garbage *g)
+static void add(struct reservations *set, const struct reservation *entry, struct garbage *g)
 {
 	struct tracked_reservation *r = mem_zalloc(1, sizeof(*r));
 	struct life *life = life_new(entry->uid);
 
-	changed(l, g);
+	changed(set, g);
 	r->record = record_new(entry, life);
-	HASH_ADD_KEYPTR(hh, l->by_uid, life->uid, strlen(life->uid), r);
-	sorted_insert(l, r);
-	list_enter(l, r);
-	l->counters.reserved++;
+	HASH_ADD_KEYPTR(hh, set->by_uid, life->uid, strlen(life->uid), r);
+	sorted_insert(set, r);
+	list_enter(set, r);
+	set->counters.reserved++;
 }
 
 static bool has_expired(const struct tracked_reservation *r, int64_t now_ns)
@@ -364,60 +364,61 @@ static bool has_expired(const struct tracked_reservation *r, int64_t now_ns)
 }
 
 /* Soonest first; what a clock that was set back left far in the future is at the other end. */
-static struct tracked_reservation *find_expired(const struct reservations *l, int64_t now_ns)
+static struct tracked_reservation *find_expired(const struct reservations *set, int64_t now_ns)
 {
-	if (l->expiring && has_expired(l->expiring, now_ns))
-		return l->expiring;
-	if (l->expiring && has_expired(l->expiring->prev, now_ns))
-		return l->expiring->prev;
+	if (set->expiring && has_expired(set->expiring, now_ns))
+		return set->expiring;
+	if (set->expiring && has_expired(set->expiring->prev, now_ns))
+		return set->expiring->prev;
 	return NULL;
 }
 
 /* False: more have expired than may go at once. */
-static bool expire_some(struct reservations *l, int64_t now_ns, struct garbage *g)
+static bool expire_some(struct reservations *set, int64_t now_ns, struct garbage *g)
 {
 	struct tracked_reservation *r;
 	int gone = 0;
 
-	while (gone < GO_AT_ONCE && (r = find_expired(l, now_ns)) != NULL) {
-		take_out(l, r, g);
+	while (gone < GO_AT_ONCE && (r = find_expired(set, now_ns)) != NULL) {
+		take_out(set, r, g);
 		gone++;
 	}
-	l->counters.expired += (uint64_t)gone;
+	set->counters.expired += (uint64_t)gone;
 	if (gone)
-		sorted_sweep(l);
+		sorted_sweep(set);
 	return gone < GO_AT_ONCE;
 }
 
 /* False: a view shows more of them than may go at once. */
-static bool settle_some(struct reservations *l, uint64_t generation, struct garbage *g)
+static bool settle_some(struct reservations *set, uint64_t generation, struct garbage *g)
 {
 	int gone = 0;
 
-	while (gone < GO_AT_ONCE && l->bound && l->bound->record->entry.generation <= generation) {
-		take_out(l, l->bound, g);
+	while (gone < GO_AT_ONCE && set->bound &&
+	       set->bound->record->entry.generation <= generation) {
+		take_out(set, set->bound, g);
 		gone++;
 	}
-	l->counters.settled += (uint64_t)gone;
+	set->counters.settled += (uint64_t)gone;
 	if (gone)
-		sorted_sweep(l);
+		sorted_sweep(set);
 	return gone < GO_AT_ONCE;
 }
 
 /* Others may have the lock in between, and what is left over is freed. */
-static void relock(struct reservations *l, struct garbage *g)
+static void relock(struct reservations *set, struct garbage *g)
 {
-	unlock(l, g);
+	unlock(set, g);
 	*g = (struct garbage){0};
-	pthread_mutex_lock(&l->lock);
+	pthread_mutex_lock(&set->lock);
 }
 
 /* The lock, when nothing is there any more that has expired. */
-static void lock_fresh(struct reservations *l, int64_t now_ns, struct garbage *g)
+static void lock_fresh(struct reservations *set, int64_t now_ns, struct garbage *g)
 {
-	pthread_mutex_lock(&l->lock);
-	while (!expire_some(l, now_ns, g))
-		relock(l, g);
+	pthread_mutex_lock(&set->lock);
+	while (!expire_some(set, now_ns, g))
+		relock(set, g);
 }
 
 /* --- what others call ------------------------------------------------------------------------- */
@@ -450,35 +451,35 @@ static void keep_claim(struct reservation *own, const struct reservation *before
 		own->expires_ns = own->claim_ns;
 }
 
-static int reserve(struct reservations *l, struct reservation *own, const uint64_t *seen,
+static int reserve(struct reservations *set, struct reservation *own, const uint64_t *seen,
 		   struct garbage *g)
 {
-	struct tracked_reservation *r = reservations_find(l, own->uid);
+	struct tracked_reservation *r = reservations_find(set, own->uid);
 
-	if (!r && uid_set_has(&l->placed, own->uid))
+	if (!r && uid_set_has(&set->placed, own->uid))
 		return -EALREADY;
 	if (r && r->record->entry.state == RESERVATIONS_BOUND)
 		return *own->claim ? -EALREADY : 0;
-	if (seen && *seen != l->version)
+	if (seen && *seen != set->version)
 		return -EAGAIN;
-	if (!r && l->count >= RESERVATIONS_PODS_MAX) {
-		l->counters.refused++;
+	if (!r && set->count >= RESERVATIONS_PODS_MAX) {
+		set->counters.refused++;
 		return -ENOSPC;
 	}
-	l->version += !r || !resources_equal(&r->record->entry.requests, &own->requests) ||
-		      (*own->claim && strcmp(r->record->entry.claim, own->claim) != 0);
-	l->counters.claimed += *own->claim != '\0';
+	set->version += !r || !resources_equal(&r->record->entry.requests, &own->requests) ||
+			(*own->claim && strcmp(r->record->entry.claim, own->claim) != 0);
+	set->counters.claimed += *own->claim != '\0';
 	if (r) {
 		keep_claim(own, &r->record->entry);
-		replace(l, r, own, g);
+		replace(set, r, own, g);
 	} else {
-		add(l, own, g);
+		add(set, own, g);
 	}
 	return 0;
 }
 
 /* Of the entry, the claim and its end are set. */
-static int try_to_reserve(struct reservations *l, const struct reservation *entry,
+static int try_to_reserve(struct reservations *set, const struct reservation *entry,
 			  const uint64_t *seen, int64_t now_ns)
 {
 	struct reservation own = *entry;
@@ -492,34 +493,34 @@ static int try_to_reserve(struct reservations *l, const struct reservation *entr
 	own.expires_ns =
 		*entry->claim ? entry->claim_ns : add_saturating(now_ns, RESERVATIONS_TTL_NS);
 	own.generation = 0;
-	lock_fresh(l, now_ns, &g);
-	rc = reserve(l, &own, seen, &g);
-	unlock(l, &g);
+	lock_fresh(set, now_ns, &g);
+	rc = reserve(set, &own, seen, &g);
+	unlock(set, &g);
 	return rc;
 }
 
-static int reserve_for_scheduler(struct reservations *l, const struct reservation *entry,
+static int reserve_for_scheduler(struct reservations *set, const struct reservation *entry,
 				 const uint64_t *seen, int64_t now_ns)
 {
 	struct reservation own = *entry;
 
 	own.claim = "";
 	own.claim_ns = 0;
-	return try_to_reserve(l, &own, seen, now_ns);
+	return try_to_reserve(set, &own, seen, now_ns);
 }
 
-int reservations_reserve(struct reservations *l, const struct reservation *entry, int64_t now_ns)
+int reservations_reserve(struct reservations *set, const struct reservation *entry, int64_t now_ns)
 {
-	return reserve_for_scheduler(l, entry, NULL, now_ns);
+	return reserve_for_scheduler(set, entry, NULL, now_ns);
 }
 
-int reservations_reserve_seen(struct reservations *l, const struct reservation *entry,
+int reservations_reserve_seen(struct reservations *set, const struct reservation *entry,
 			      const struct reservations_copy *seen, int64_t now_ns)
 {
-	return reserve_for_scheduler(l, entry, &seen->version, now_ns);
+	return reserve_for_scheduler(set, entry, &seen->version, now_ns);
 }
 
-int reservations_claim(struct reservations *l, const struct reservation *entry,
+int reservations_claim(struct reservations *set, const struct reservation *entry,
 		       const struct reservations_copy *seen, int64_t now_ns)
 {
 	struct reservation own = *entry;
@@ -528,10 +529,10 @@ int reservations_claim(struct reservations *l, const struct reservation *entry,
 		return -EINVAL;
 	own.claim = entry->node;
 	own.claim_ns = add_saturating(now_ns, RESERVATIONS_CLAIM_NS);
-	return try_to_reserve(l, &own, seen ? &seen->version : NULL, now_ns);
+	return try_to_reserve(set, &own, seen ? &seen->version : NULL, now_ns);
 }
 
-int reservations_charge(struct reservations *l, const char *uid, const char *node, int64_t now_ns)
+int reservations_charge(struct reservations *set, const char *uid, const char *node, int64_t now_ns)
 {
 	struct garbage g = {0};
 	struct tracked_reservation *r;
@@ -540,8 +541,8 @@ int reservations_charge(struct reservations *l, const char *uid, const char *nod
 
 	if (strlen(node) > RESERVATIONS_TEXT_MAX)
 		return -ENOENT;
-	lock_fresh(l, now_ns, &g);
-	r = reservations_find(l, uid);
+	lock_fresh(set, now_ns, &g);
+	r = reservations_find(set, uid);
 	if (r && r->record->entry.state != RESERVATIONS_BOUND) {
 		own = r->record->entry;
 		own.state = RESERVATIONS_CHARGED;
@@ -550,115 +551,115 @@ int reservations_charge(struct reservations *l, const char *uid, const char *nod
 		own.expires_ns = add_saturating(now_ns, RESERVATIONS_TTL_NS);
 		if (own.expires_ns < own.claim_ns)
 			own.expires_ns = own.claim_ns;
-		replace(l, r, &own, &g);
-		l->counters.charged++;
+		replace(set, r, &own, &g);
+		set->counters.charged++;
 		rc = 0;
 	}
-	unlock(l, &g);
+	unlock(set, &g);
 	return rc;
 }
 
-bool reservations_remember(struct reservations *l, const char *uid)
+bool reservations_remember(struct reservations *set, const char *uid)
 {
 	bool added;
 
-	pthread_mutex_lock(&l->lock);
-	added = uid_set_add(&l->placed, uid);
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&set->lock);
+	added = uid_set_add(&set->placed, uid);
+	pthread_mutex_unlock(&set->lock);
 	return added;
 }
 
-void reservations_forget(struct reservations *l, const char *uid)
+void reservations_forget(struct reservations *set, const char *uid)
 {
-	pthread_mutex_lock(&l->lock);
-	uid_set_remove(&l->placed, uid);
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&set->lock);
+	uid_set_remove(&set->placed, uid);
+	pthread_mutex_unlock(&set->lock);
 }
 
-bool reservations_remembers(struct reservations *l, const char *uid)
+bool reservations_remembers(struct reservations *set, const char *uid)
 {
 	bool has;
 
-	pthread_mutex_lock(&l->lock);
-	has = uid_set_has(&l->placed, uid);
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&set->lock);
+	has = uid_set_has(&set->placed, uid);
+	pthread_mutex_unlock(&set->lock);
 	return has;
 }
 
-void reservations_bind(struct reservations *l, const char *uid, const char *node,
+void reservations_bind(struct reservations *set, const char *uid, const char *node,
 		       uint64_t generation)
 {
 	struct garbage g = {0};
 	struct tracked_reservation *r;
 	struct reservation own;
 
-	pthread_mutex_lock(&l->lock);
-	r = reservations_find(l, uid);
+	pthread_mutex_lock(&set->lock);
+	r = reservations_find(set, uid);
 	if (r && r->record->entry.state != RESERVATIONS_BOUND) {
 		own = r->record->entry;
-		l->counters.moved +=
+		set->counters.moved +=
 			own.state == RESERVATIONS_CHARGED && strcmp(own.node, node) != 0;
-		l->counters.bound++;
+		set->counters.bound++;
 		own.state = RESERVATIONS_BOUND;
 		own.node = node;
 		own.claim = "";
 		own.generation = generation;
-		replace(l, r, &own, &g);
+		replace(set, r, &own, &g);
 		atomic_store_explicit(&r->record->life->generation, generation,
 				      memory_order_release);
 	}
-	unlock(l, &g);
+	unlock(set, &g);
 }
 
-void reservations_release(struct reservations *l, const char *uid)
+void reservations_release(struct reservations *set, const char *uid)
 {
 	struct garbage g = {0};
 	struct tracked_reservation *r;
 
-	pthread_mutex_lock(&l->lock);
-	r = reservations_find(l, uid);
+	pthread_mutex_lock(&set->lock);
+	r = reservations_find(set, uid);
 	if (r) {
-		forget(l, r, &g);
-		l->counters.released++;
+		forget(set, r, &g);
+		set->counters.released++;
 	}
-	unlock(l, &g);
+	unlock(set, &g);
 }
 
-void reservations_unschedulable(struct reservations *l, const char *uid)
+void reservations_unschedulable(struct reservations *set, const char *uid)
 {
 	struct garbage g = {0};
 	struct tracked_reservation *r;
 	struct reservation own;
 
-	pthread_mutex_lock(&l->lock);
-	r = reservations_find(l, uid);
+	pthread_mutex_lock(&set->lock);
+	r = reservations_find(set, uid);
 	if (r && *r->record->entry.claim) {
 		own = r->record->entry;
 		own.state = RESERVATIONS_CHARGED;
 		own.node = own.claim;
 		own.expires_ns = own.claim_ns;
-		replace(l, r, &own, &g);
+		replace(set, r, &own, &g);
 	} else if (r && r->record->entry.state != RESERVATIONS_BOUND) {
-		forget(l, r, &g);
-		l->counters.unschedulable++;
+		forget(set, r, &g);
+		set->counters.unschedulable++;
 	}
-	unlock(l, &g);
+	unlock(set, &g);
 }
 
 /* --- another aggregator ----------------------------------------------------------------------- */
 
-const struct reservation *reservations_hold(struct reservations *l, const char *uid)
+const struct reservation *reservations_hold(struct reservations *set, const char *uid)
 {
 	const struct tracked_reservation *r;
 	struct record *record = NULL;
 
-	pthread_mutex_lock(&l->lock);
-	r = reservations_find(l, uid);
+	pthread_mutex_lock(&set->lock);
+	r = reservations_find(set, uid);
 	if (r) {
 		record = r->record;
 		refs_hold(&record->users);
 	}
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_unlock(&set->lock);
 	return record ? &record->entry : NULL;
 }
 
@@ -675,7 +676,7 @@ static bool is_superseded(const struct tracked_reservation *r, int64_t changed_n
 	       r->record->entry.changed_ns <= add_saturating(changed_ns, RESERVATIONS_ORDER_NS);
 }
 
-int reservations_adopt(struct reservations *l, const struct reservation *entry, int64_t now_ns)
+int reservations_adopt(struct reservations *set, const struct reservation *entry, int64_t now_ns)
 {
 	struct reservation own = *entry;
 	const struct tracked_reservation *r;
@@ -687,87 +688,87 @@ int reservations_adopt(struct reservations *l, const struct reservation *entry, 
 	own.state = *entry->node ? RESERVATIONS_CHARGED : RESERVATIONS_ASKED;
 	own.made_ns = now_ns;
 	own.generation = 0;
-	lock_fresh(l, now_ns, &g);
-	r = reservations_find(l, own.uid);
+	lock_fresh(set, now_ns, &g);
+	r = reservations_find(set, own.uid);
 	if (!r || is_superseded(r, own.changed_ns))
-		rc = reserve(l, &own, NULL, &g);
-	unlock(l, &g);
+		rc = reserve(set, &own, NULL, &g);
+	unlock(set, &g);
 	return rc == -EALREADY ? 0 : rc;
 }
 
-void reservations_disown(struct reservations *l, const char *uid, int64_t changed_ns)
+void reservations_disown(struct reservations *set, const char *uid, int64_t changed_ns)
 {
 	struct garbage g = {0};
 	struct tracked_reservation *r;
 
-	pthread_mutex_lock(&l->lock);
-	r = reservations_find(l, uid);
+	pthread_mutex_lock(&set->lock);
+	r = reservations_find(set, uid);
 	if (r && is_superseded(r, changed_ns)) {
-		forget(l, r, &g);
-		l->counters.released++;
+		forget(set, r, &g);
+		set->counters.released++;
 	}
-	unlock(l, &g);
+	unlock(set, &g);
 }
 
-void reservations_set_peer(struct reservations *l, struct reservations_peer *peer)
+void reservations_set_peer(struct reservations *set, struct reservations_peer *peer)
 {
-	l->peer = peer;
+	set->peer = peer;
 }
 
-void reservations_tell(struct reservations *l, const char *uid)
+void reservations_tell(struct reservations *set, const char *uid)
 {
-	if (l && l->peer)
-		l->peer->tell(l->peer, uid);
+	if (set && set->peer)
+		set->peer->tell(set->peer, uid);
 }
 
 /* --- views and readers ------------------------------------------------------------------------ */
 
-void reservations_settle(struct reservations *l, uint64_t generation, int64_t now_ns)
+void reservations_settle(struct reservations *set, uint64_t generation, int64_t now_ns)
 {
 	struct garbage g = {0};
 
-	lock_fresh(l, now_ns, &g);
-	while (!settle_some(l, generation, &g))
-		relock(l, &g);
-	unlock(l, &g);
+	lock_fresh(set, now_ns, &g);
+	while (!settle_some(set, generation, &g))
+		relock(set, &g);
+	unlock(set, &g);
 }
 
-struct reservations_copy *reservations_take(struct reservations *l, int64_t now_ns)
+struct reservations_copy *reservations_take(struct reservations *set, int64_t now_ns)
 {
 	struct garbage g = {0};
 	struct reservations_copy *copy;
 
-	if (!l)
+	if (!set)
 		return NULL;
-	lock_fresh(l, now_ns, &g);
-	if (!l->copy)
-		l->copy = copy_make(l);
-	copy = l->copy;
+	lock_fresh(set, now_ns, &g);
+	if (!set->copy)
+		set->copy = copy_make(set);
+	copy = set->copy;
 	refs_hold(&((struct copy *)copy)->users);
-	unlock(l, &g);
+	unlock(set, &g);
 	return copy;
 }
 
-void reservations_read_counters(struct reservations *l, struct reservations_counters *out)
+void reservations_read_counters(struct reservations *set, struct reservations_counters *out)
 {
-	pthread_mutex_lock(&l->lock);
-	*out = l->counters;
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&set->lock);
+	*out = set->counters;
+	pthread_mutex_unlock(&set->lock);
 }
 
-void reservations_free(struct reservations *l)
+void reservations_free(struct reservations *set)
 {
 	struct garbage g = {0};
 
-	if (!l)
+	if (!set)
 		return;
-	pthread_mutex_lock(&l->lock);
-	changed(l, &g);
-	for (size_t i = 0; i < l->count; i++)
-		take_out(l, l->sorted[i], &g);
-	free(l->sorted);
-	uid_set_fini(&l->placed);
-	unlock(l, &g);
-	pthread_mutex_destroy(&l->lock);
-	free(l);
+	pthread_mutex_lock(&set->lock);
+	changed(set, &g);
+	for (size_t i = 0; i < set->count; i++)
+		take_out(set, set->sorted[i], &g);
+	free(set->sorted);
+	uid_set_fini(&set->placed);
+	unlock(set, &g);
+	pthread_mutex_destroy(&set->lock);
+	free(set);
 }

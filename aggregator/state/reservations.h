@@ -69,7 +69,7 @@ struct reservation {
 
 struct reservations;
 struct reservations *reservations_new(void);
-void reservations_free(struct reservations *l);
+void reservations_free(struct reservations *set);
 
 /* --- by threads that answer schedulers */
 
@@ -80,25 +80,26 @@ void reservations_free(struct reservations *l);
  * state, times, generation and claim are not read. -EINVAL without a uid, since nobody could release it,
  * and for what is above the bounds. -ENOSPC above RESERVATIONS_PODS_MAX.
  */
-int reservations_reserve(struct reservations *l, const struct reservation *entry, int64_t now_ns);
+int reservations_reserve(struct reservations *set, const struct reservation *entry, int64_t now_ns);
 struct reservations_copy;
 /*
  * As reservations_reserve(), for a decision that was made by that copy. -EAGAIN: more was reserved for
  * other pods since then; take another copy, and decide again.
  */
-int reservations_reserve_seen(struct reservations *l, const struct reservation *entry,
+int reservations_reserve_seen(struct reservations *set, const struct reservation *entry,
 			      const struct reservations_copy *seen, int64_t now_ns);
 /*
  * Claims the room of the entry's node for its pod, or lets a claim live as long anew. Errors as
  * reservations_reserve_seen() (seen NULL: no -EAGAIN); -EALREADY also for a pod that is bound.
  */
-int reservations_claim(struct reservations *l, const struct reservation *entry,
+int reservations_claim(struct reservations *set, const struct reservation *entry,
 		       const struct reservations_copy *seen, int64_t now_ns);
 /*
  * Charges what is reserved to that node, and lets it live as long anew. -ENOENT: nothing is, or the
  * pod is bound.
  */
-int reservations_charge(struct reservations *l, const char *uid, const char *node, int64_t now_ns);
+int reservations_charge(struct reservations *set, const char *uid, const char *node,
+			int64_t now_ns);
 
 /* --- by the loop thread, at events of the API */
 
@@ -107,28 +108,28 @@ int reservations_charge(struct reservations *l, const char *uid, const char *nod
  * of them comes late (a scheduler that did not learn of its own success): to reserve for it would
  * count it twice until the TTL. True: the pod was not remembered before.
  */
-bool reservations_remember(struct reservations *l, const char *uid);
-void reservations_forget(struct reservations *l, const char *uid);
+bool reservations_remember(struct reservations *set, const char *uid);
+void reservations_forget(struct reservations *set, const char *uid);
 /* Any thread. */
-bool reservations_remembers(struct reservations *l, const char *uid);
+bool reservations_remembers(struct reservations *set, const char *uid);
 /*
  * The pod is on that node in clusters from this generation on. What was not reserved is not
  * charged.
  */
-void reservations_bind(struct reservations *l, const char *uid, const char *node,
+void reservations_bind(struct reservations *set, const char *uid, const char *node,
 		       uint64_t generation);
-void reservations_release(struct reservations *l, const char *uid); /* deleted, or ended */
+void reservations_release(struct reservations *set, const char *uid); /* deleted, or ended */
 /*
  * The scheduler was seen to give the pod up, or is told that no node may have it. No times are
  * compared: a round takes milliseconds, the API tells whole seconds, and they are of another
  * machine's clock. Any thread.
  */
-void reservations_unschedulable(struct reservations *l, const char *uid);
+void reservations_unschedulable(struct reservations *set, const char *uid);
 /*
  * A view of this cluster is published (0: standalone): what it shows is not reserved any more. Expired
  * reservations are removed, too.
  */
-void reservations_settle(struct reservations *l, uint64_t generation, int64_t now_ns);
+void reservations_settle(struct reservations *set, uint64_t generation, int64_t now_ns);
 
 /* --- with another aggregator that answers the same schedulers */
 
@@ -136,7 +137,7 @@ void reservations_settle(struct reservations *l, uint64_t generation, int64_t no
  * The reservation of the pod, also if it is bound; NULL: none. Held: the caller gives it back
  * by reservation_drop(), which takes NULL.
  */
-const struct reservation *reservations_hold(struct reservations *l, const char *uid);
+const struct reservation *reservations_hold(struct reservations *set, const char *uid);
 void reservation_drop(const struct reservation *e);
 /*
  * Takes over what the other one reserved, in place of what was reserved here, unless that is newer
@@ -144,9 +145,9 @@ void reservation_drop(const struct reservation *e);
  * state, made_ns and generation are not read. -EINVAL and -ENOSPC as reservations_reserve().
  */
 #define RESERVATIONS_ORDER_NS 1000000000LL
-int reservations_adopt(struct reservations *l, const struct reservation *entry, int64_t now_ns);
+int reservations_adopt(struct reservations *set, const struct reservation *entry, int64_t now_ns);
 /* The other one reserves nothing for the pod as of that time. Keeps what reservations_adopt() keeps. */
-void reservations_disown(struct reservations *l, const char *uid, int64_t changed_ns);
+void reservations_disown(struct reservations *set, const char *uid, int64_t changed_ns);
 
 /*
  * The way to the other one: tells it what is reserved for a pod by now, and waits for its
@@ -156,9 +157,9 @@ struct reservations_peer {
 	void (*tell)(struct reservations_peer *p, const char *uid);
 };
 /* Before other threads know the reservations; borrowed. */
-void reservations_set_peer(struct reservations *l, struct reservations_peer *peer);
-/* Between a change that a scheduler caused and its answer. l NULL, or no peer: nothing. */
-void reservations_tell(struct reservations *l, const char *uid);
+void reservations_set_peer(struct reservations *set, struct reservations_peer *peer);
+/* Between a change that a scheduler caused and its answer. set NULL, or no peer: nothing. */
+void reservations_tell(struct reservations *set, const char *uid);
 
 /* --- by readers, any thread */
 
@@ -174,7 +175,7 @@ struct reservations_copy {
 	uint64_t version; /* grows with each reservation that asks for something new */
 };
 
-struct reservations_copy *reservations_take(struct reservations *l, int64_t now_ns);
+struct reservations_copy *reservations_take(struct reservations *set, int64_t now_ns);
 struct reservations_copy *reservations_copy_hold(struct reservations_copy *c);
 void reservations_copy_drop(struct reservations_copy *c); /* NULL is allowed */
 /*
@@ -205,4 +206,4 @@ struct reservations_counters {
 	uint64_t entries[RESERVATIONS_STATES]; /* that are there now */
 };
 
-void reservations_read_counters(struct reservations *l, struct reservations_counters *out);
+void reservations_read_counters(struct reservations *set, struct reservations_counters *out);

@@ -62,4 +62,4 @@ struct reservations {
  * Both under the lock. By namespace, name and uid; and NULL where nothing is reserved for the uid.
  */
 int reservations_compare(const struct reservation *a, const struct reservation *b);
-struct tracked_reservation *reservations_find(const struct reservations *l, const char *uid);
+struct tracked_reservation *reservations_find(const struct reservations *set, const char *uid);

@@ -179,7 +179,7 @@ static int take_told(void *into, struct span bytes, struct error *error)
 	return rc;
 }
 
-static void apply(struct reservations *l, const struct told *t, int64_t now_ns)
+static void apply(struct reservations *set, const struct told *t, int64_t now_ns)
 {
 	char text[TEXTS][RESERVATIONS_TEXT_MAX + 1] = {""};
 	const struct reservation entry = {
@@ -202,12 +202,12 @@ static void apply(struct reservations *l, const struct told *t, int64_t now_ns)
 		if (t->text[i].len)
 			memcpy(text[i], t->text[i].data, t->text[i].len);
 	if (t->life_ns)
-		reservations_adopt(l, &entry, now_ns);
+		reservations_adopt(set, &entry, now_ns);
 	else
-		reservations_disown(l, entry.uid, entry.changed_ns);
+		reservations_disown(set, entry.uid, entry.changed_ns);
 }
 
-int reservations_message_take(struct reservations *l, const struct buf *body, uint64_t session,
+int reservations_message_take(struct reservations *set, const struct buf *body, uint64_t session,
 			      int64_t now_ns, size_t *count, struct error *error)
 {
 	const struct span bytes = {(const uint8_t *)body->data, body->len};
@@ -217,7 +217,7 @@ int reservations_message_take(struct reservations *l, const struct buf *body, ui
 	if (!rc && b.session != session)
 		rc = error_fail(error, -EBADMSG, "it is of another session");
 	for (size_t i = 0; i < b.count && !rc; i++)
-		apply(l, &b.told[i], now_ns);
+		apply(set, &b.told[i], now_ns);
 	for (size_t i = 0; i < b.count; i++)
 		resources_fini(&b.told[i].requests);
 	free(b.told);

@@ -25,5 +25,5 @@ bool reservations_message_add(struct buf *body, const char *uid, const struct re
  * number of reservations. -EBADMSG with the reason, and nothing is changed: it is no body, of
  * another session, or beyond the bounds of reservations.
  */
-int reservations_message_take(struct reservations *l, const struct buf *body, uint64_t session,
+int reservations_message_take(struct reservations *set, const struct buf *body, uint64_t session,
 			      int64_t now_ns, size_t *count, struct error *error);

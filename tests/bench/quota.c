@@ -113,7 +113,7 @@ static void bench_book(struct view *v)
  */
 static void bench_following(struct view *v)
 {
-	struct reservations *l = reservations_new();
+	struct reservations *set = reservations_new();
 	struct quota_options o;
 	struct quota_book *b;
 	struct view *now = view_hold(v);
@@ -132,8 +132,8 @@ static void bench_following(struct view *v)
 		namespace_name(i * 13, namespace);
 		snprintf(uid, sizeof(uid), "uid-%d", i);
 		resources_set(&e.requests, RESOURCE_CPU, 500);
-		reservations_reserve(l, &e, VIEW_FIXTURE_NOW_NS);
-		copy = reservations_take(l, VIEW_FIXTURE_NOW_NS);
+		reservations_reserve(set, &e, VIEW_FIXTURE_NOW_NS);
+		copy = reservations_take(set, VIEW_FIXTURE_NOW_NS);
 		start = cpu_ns();
 		quota_book_update(b, now, copy);
 		us[i] = (double)(cpu_ns() - start) / 1e3;
@@ -150,7 +150,7 @@ static void bench_following(struct view *v)
 	bench_row("the book after a reservation", "us", NAN, 0, bench_median(us, REPEAT));
 	bench_row("the book after a publication", "ms", 5, 0, bench_median(ms, REPEAT));
 	quota_book_free(b);
-	reservations_free(l);
+	reservations_free(set);
 }
 
 /* Half of them are refused, with a sentence. */

@@ -14,18 +14,18 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check(struct reservations *l)
+static void check(struct reservations *set)
 {
 	struct error why;
 
-	if (!reservations_is_consistent(l, &why))
+	if (!reservations_is_consistent(set, &why))
 		abort();
 }
 
-static void tell_again(struct reservations *l)
+static void tell_again(struct reservations *set)
 {
 	struct reservations *again = reservations_new();
-	struct reservations_copy *all = reservations_take(l, NOW_NS);
+	struct reservations_copy *all = reservations_take(set, NOW_NS);
 	struct buf body = BUF_INIT;
 	struct error why;
 	size_t count;
@@ -49,15 +49,15 @@ static void tell_again(struct reservations *l)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct reservations *l = reservations_new();
+	struct reservations *set = reservations_new();
 	const struct buf body = {(char *)data, size, 0};
 	struct error why = {""};
 	size_t count;
 
-	if (reservations_message_take(l, &body, 0, NOW_NS, &count, &why))
+	if (reservations_message_take(set, &body, 0, NOW_NS, &count, &why))
 		assert(why.text[0] && !count);
-	check(l);
-	tell_again(l);
-	reservations_free(l);
+	check(set);
+	tell_again(set);
+	reservations_free(set);
 	return 0;
 }

@@ -30,18 +30,18 @@ static struct reservation entry_of(const char *uid, const char *name, const char
 	return e;
 }
 
-static void reserve(struct reservations *l, const char *uid, const char *node, int64_t at_ns)
+static void reserve(struct reservations *set, const char *uid, const char *node, int64_t at_ns)
 {
 	struct reservation e = entry_of(uid, uid, node);
 
-	assert_int_equal(reservations_reserve(l, &e, at_ns), 0);
+	assert_int_equal(reservations_reserve(set, &e, at_ns), 0);
 }
 
 /* "a:asked b:charged@n1 c:bound@n2" */
-static const char *told(struct reservations *l, int64_t at_ns)
+static const char *told(struct reservations *set, int64_t at_ns)
 {
 	static char text[512];
-	struct reservations_copy *c = reservations_take(l, at_ns);
+	struct reservations_copy *c = reservations_take(set, at_ns);
 	struct error error;
 	int len = 0;
 
@@ -51,47 +51,47 @@ static const char *told(struct reservations *l, int64_t at_ns)
 				c->of[i]->name, reservations_state_name(c->of[i]->state),
 				*c->of[i]->node ? "@" : "", c->of[i]->node);
 	reservations_copy_drop(c);
-	if (!reservations_is_consistent(l, &error))
+	if (!reservations_is_consistent(set, &error))
 		fail_msg("%s", error.text);
 	return text;
 }
 
-static struct reservations_counters counters_of(struct reservations *l)
+static struct reservations_counters counters_of(struct reservations *set)
 {
 	struct reservations_counters c;
 
-	reservations_read_counters(l, &c);
+	reservations_read_counters(set, &c);
 	return c;
 }
 
 static void a_pod_is_asked_about_charged_bound_and_shown(void **state)
 {
-	struct reservations *l = reservations_new();
+	struct reservations *set = reservations_new();
 	struct reservations_counters c;
 
 	(void)state;
-	reserve(l, "a", "", now);
-	assert_string_equal(told(l, now), "a:asked");
-	assert_int_equal(reservations_charge(l, "a", "n1", now + 1), 0);
-	assert_string_equal(told(l, now), "a:charged@n1");
-	reservations_bind(l, "a", "n2", 17);
-	assert_string_equal(told(l, now), "a:bound@n2");
-	reservations_settle(l, 16, now);
-	assert_string_equal(told(l, now), "a:bound@n2");
-	reservations_settle(l, 17, now);
-	assert_string_equal(told(l, now), "");
-	c = counters_of(l);
+	reserve(set, "a", "", now);
+	assert_string_equal(told(set, now), "a:asked");
+	assert_int_equal(reservations_charge(set, "a", "n1", now + 1), 0);
+	assert_string_equal(told(set, now), "a:charged@n1");
+	reservations_bind(set, "a", "n2", 17);
+	assert_string_equal(told(set, now), "a:bound@n2");
+	reservations_settle(set, 16, now);
+	assert_string_equal(told(set, now), "a:bound@n2");
+	reservations_settle(set, 17, now);
+	assert_string_equal(told(set, now), "");
+	c = counters_of(set);
 	assert_int_equal(c.reserved, 1);
 	assert_int_equal(c.charged, 1);
 	assert_int_equal(c.bound, 1);
 	assert_int_equal(c.moved, 1);
 	assert_int_equal(c.settled, 1);
-	reservations_free(l);
+	reservations_free(set);
 }
 
 static void an_entry_keeps_what_was_reserved(void **state)
 {
-	struct reservations *l = reservations_new();
+	struct reservations *set = reservations_new();
 	struct reservation e = entry_of("u", "web-1", "n");
 	char gpu[] = "nvidia.com/gpu";
 	struct reservations_copy *c;
@@ -99,10 +99,10 @@ static void an_entry_keeps_what_was_reserved(void **state)
 
 	(void)state;
 	resources_set_named(&e.requests, gpu, 2);
-	assert_int_equal(reservations_reserve(l, &e, now), 0);
+	assert_int_equal(reservations_reserve(set, &e, now), 0);
 	resources_fini(&e.requests);
-	c = reservations_take(l, now);
-	reservations_charge(l, "u", "m", now + 5);
+	c = reservations_take(set, now);
+	reservations_charge(set, "u", "m", now + 5);
 	assert_int_equal(c->count, 1);
 	assert_string_equal(c->of[0]->uid, "u");
 	assert_string_equal(c->of[0]->namespace, "shop");
@@ -116,110 +116,110 @@ static void an_entry_keeps_what_was_reserved(void **state)
 	assert_int_equal(c->of[0]->priority, 7);
 	assert_int_equal(c->of[0]->made_ns, now);
 	assert_int_equal(c->of[0]->expires_ns, now + RESERVATIONS_TTL_NS);
-	reservations_free(l);
+	reservations_free(set);
 	assert_string_equal(c->of[0]->node, "n"); /* a copy outlives the reservations */
 	reservations_copy_drop(c);
 }
 
 static void reserving_again_replaces_but_not_what_is_bound(void **state)
 {
-	struct reservations *l = reservations_new();
+	struct reservations *set = reservations_new();
 	struct reservation renamed = entry_of("a", "zz", "n9");
 
 	(void)state;
-	reserve(l, "a", "n1", now);
-	reserve(l, "b", "", now);
-	reserve(l, "a", "", now);
-	assert_string_equal(told(l, now), "a:asked b:asked");
-	assert_int_equal(reservations_reserve(l, &renamed, now), 0);
-	assert_string_equal(told(l, now), "b:asked zz:charged@n9");
-	reservations_bind(l, "a", "n2", 3);
-	reserve(l, "a", "n4", now);
-	assert_string_equal(told(l, now), "b:asked zz:bound@n2");
-	assert_int_equal(reservations_charge(l, "a", "n5", now), -ENOENT);
-	assert_int_equal(reservations_charge(l, "none", "n5", now), -ENOENT);
-	reservations_bind(l, "a", "n3", 4); /* told again: the first counts */
-	assert_string_equal(told(l, now), "b:asked zz:bound@n2");
-	assert_int_equal(counters_of(l).reserved, 2);
-	assert_int_equal(counters_of(l).bound, 1);
-	reservations_free(l);
+	reserve(set, "a", "n1", now);
+	reserve(set, "b", "", now);
+	reserve(set, "a", "", now);
+	assert_string_equal(told(set, now), "a:asked b:asked");
+	assert_int_equal(reservations_reserve(set, &renamed, now), 0);
+	assert_string_equal(told(set, now), "b:asked zz:charged@n9");
+	reservations_bind(set, "a", "n2", 3);
+	reserve(set, "a", "n4", now);
+	assert_string_equal(told(set, now), "b:asked zz:bound@n2");
+	assert_int_equal(reservations_charge(set, "a", "n5", now), -ENOENT);
+	assert_int_equal(reservations_charge(set, "none", "n5", now), -ENOENT);
+	reservations_bind(set, "a", "n3", 4); /* told again: the first counts */
+	assert_string_equal(told(set, now), "b:asked zz:bound@n2");
+	assert_int_equal(counters_of(set).reserved, 2);
+	assert_int_equal(counters_of(set).bound, 1);
+	reservations_free(set);
 }
 
 static void what_is_not_bound_in_time_expires(void **state)
 {
-	struct reservations *l = reservations_new();
+	struct reservations *set = reservations_new();
 
 	(void)state;
-	reserve(l, "a", "", now);
-	reserve(l, "b", "", now + 10 * S);
-	reservations_charge(l, "a", "n", now + 20 * S);
-	reserve(l, "c", "n", now + 21 * S);
-	reservations_bind(l, "c", "n", 5);
-	assert_string_equal(told(l, now + 40 * S - 1), "a:charged@n b:asked c:bound@n");
-	assert_string_equal(told(l, now + 40 * S), "a:charged@n c:bound@n");
-	assert_int_equal(counters_of(l).expired, 1);
-	reservations_settle(l, 4, now + 50 * S); /* nobody asks: it goes all the same */
-	assert_int_equal(counters_of(l).expired, 2);
-	assert_string_equal(told(l, now + 500 * S), "c:bound@n"); /* it runs somewhere */
-	assert_int_equal(reservations_charge(l, "a", "n", now), -ENOENT);
-	reservations_free(l);
+	reserve(set, "a", "", now);
+	reserve(set, "b", "", now + 10 * S);
+	reservations_charge(set, "a", "n", now + 20 * S);
+	reserve(set, "c", "n", now + 21 * S);
+	reservations_bind(set, "c", "n", 5);
+	assert_string_equal(told(set, now + 40 * S - 1), "a:charged@n b:asked c:bound@n");
+	assert_string_equal(told(set, now + 40 * S), "a:charged@n c:bound@n");
+	assert_int_equal(counters_of(set).expired, 1);
+	reservations_settle(set, 4, now + 50 * S); /* nobody asks: it goes all the same */
+	assert_int_equal(counters_of(set).expired, 2);
+	assert_string_equal(told(set, now + 500 * S), "c:bound@n"); /* it runs somewhere */
+	assert_int_equal(reservations_charge(set, "a", "n", now), -ENOENT);
+	reservations_free(set);
 }
 
 static void a_clock_that_is_set_back_keeps_nothing_for_hours(void **state)
 {
-	struct reservations *l = reservations_new();
+	struct reservations *set = reservations_new();
 
 	(void)state;
-	reserve(l, "late", "", now + 3600 * S);
-	reserve(l, "new", "", now);
-	assert_string_equal(told(l, now), "new:asked");
-	reserve(l, "ahead", "", now + 5); /* threads read it one after the other */
-	reserve(l, "behind", "", now - 5);
-	assert_string_equal(told(l, now), "ahead:asked behind:asked new:asked");
-	assert_string_equal(told(l, now + RESERVATIONS_TTL_NS), "ahead:asked");
-	assert_string_equal(told(l, INT64_MIN), "");
-	reserve(l, "last", "", INT64_MAX - 1);
-	assert_string_equal(told(l, INT64_MAX - 1), "last:asked");
-	reservations_free(l);
+	reserve(set, "late", "", now + 3600 * S);
+	reserve(set, "new", "", now);
+	assert_string_equal(told(set, now), "new:asked");
+	reserve(set, "ahead", "", now + 5); /* threads read it one after the other */
+	reserve(set, "behind", "", now - 5);
+	assert_string_equal(told(set, now), "ahead:asked behind:asked new:asked");
+	assert_string_equal(told(set, now + RESERVATIONS_TTL_NS), "ahead:asked");
+	assert_string_equal(told(set, INT64_MIN), "");
+	reserve(set, "last", "", INT64_MAX - 1);
+	assert_string_equal(told(set, INT64_MAX - 1), "last:asked");
+	reservations_free(set);
 }
 
 static void deleted_and_unschedulable_pods_are_gone(void **state)
 {
-	struct reservations *l = reservations_new();
+	struct reservations *set = reservations_new();
 
 	(void)state;
-	reserve(l, "a", "", now + S / 2);
-	reserve(l, "b", "n", now);
-	reserve(l, "c", "n", now);
-	reservations_bind(l, "c", "n", 5);
-	reservations_unschedulable(l, "a");
-	reservations_unschedulable(l, "c"); /* no longer true */
-	reservations_unschedulable(l, "d");
-	assert_string_equal(told(l, now), "b:charged@n c:bound@n");
-	reservations_release(l, "b");
-	reservations_release(l, "c");
-	reservations_release(l, "c");
-	reservations_unschedulable(l, "c");
-	reservations_bind(l, "c", "n", 6); /* what was not reserved is not charged */
-	assert_string_equal(told(l, now), "");
-	assert_int_equal(counters_of(l).unschedulable, 1);
-	assert_int_equal(counters_of(l).released, 2);
-	reservations_free(l);
+	reserve(set, "a", "", now + S / 2);
+	reserve(set, "b", "n", now);
+	reserve(set, "c", "n", now);
+	reservations_bind(set, "c", "n", 5);
+	reservations_unschedulable(set, "a");
+	reservations_unschedulable(set, "c"); /* no longer true */
+	reservations_unschedulable(set, "d");
+	assert_string_equal(told(set, now), "b:charged@n c:bound@n");
+	reservations_release(set, "b");
+	reservations_release(set, "c");
+	reservations_release(set, "c");
+	reservations_unschedulable(set, "c");
+	reservations_bind(set, "c", "n", 6); /* what was not reserved is not charged */
+	assert_string_equal(told(set, now), "");
+	assert_int_equal(counters_of(set).unschedulable, 1);
+	assert_int_equal(counters_of(set).released, 2);
+	reservations_free(set);
 }
 
-static int claim(struct reservations *l, const char *uid, const char *node, int64_t at_ns)
+static int claim(struct reservations *set, const char *uid, const char *node, int64_t at_ns)
 {
-	struct reservations_copy *seen = reservations_take(l, at_ns);
+	struct reservations_copy *seen = reservations_take(set, at_ns);
 	struct reservation e = entry_of(uid, uid, node);
-	int rc = reservations_claim(l, &e, seen, at_ns);
+	int rc = reservations_claim(set, &e, seen, at_ns);
 
 	reservations_copy_drop(seen);
 	return rc;
 }
 
-static bool is_claimed(struct reservations *l, int64_t at_ns)
+static bool is_claimed(struct reservations *set, int64_t at_ns)
 {
-	struct reservations_copy *c = reservations_take(l, at_ns);
+	struct reservations_copy *c = reservations_take(set, at_ns);
 	bool claimed = c->count && reservation_is_claim(c->of[0], at_ns);
 
 	reservations_copy_drop(c);
@@ -229,73 +229,73 @@ static bool is_claimed(struct reservations *l, int64_t at_ns)
 /* A scheduler refuses the pod, sends it elsewhere and gives it up: its room stays. */
 static void a_claim_outlives_what_a_scheduler_does(void **state)
 {
-	struct reservations *l = reservations_new();
+	struct reservations *set = reservations_new();
 
 	(void)state;
-	assert_int_equal(claim(l, "a", "n1", now), 0);
-	reservations_unschedulable(l, "a");
-	assert_string_equal(told(l, now), "a:charged@n1");
-	reserve(l, "a", "", now + S);
-	assert_string_equal(told(l, now), "a:charged@n1");
-	reservations_charge(l, "a", "n2", now + 2 * S);
-	assert_string_equal(told(l, now), "a:charged@n2");
-	assert_true(is_claimed(l, now + 2 * S));
-	reservations_unschedulable(l, "a");
-	assert_string_equal(told(l, now + RESERVATIONS_CLAIM_NS - 1), "a:charged@n1");
-	assert_string_equal(told(l, now + RESERVATIONS_CLAIM_NS), "");
-	assert_int_equal(counters_of(l).expired, 1);
-	assert_int_equal(counters_of(l).unschedulable, 0);
-	reservations_free(l);
+	assert_int_equal(claim(set, "a", "n1", now), 0);
+	reservations_unschedulable(set, "a");
+	assert_string_equal(told(set, now), "a:charged@n1");
+	reserve(set, "a", "", now + S);
+	assert_string_equal(told(set, now), "a:charged@n1");
+	reservations_charge(set, "a", "n2", now + 2 * S);
+	assert_string_equal(told(set, now), "a:charged@n2");
+	assert_true(is_claimed(set, now + 2 * S));
+	reservations_unschedulable(set, "a");
+	assert_string_equal(told(set, now + RESERVATIONS_CLAIM_NS - 1), "a:charged@n1");
+	assert_string_equal(told(set, now + RESERVATIONS_CLAIM_NS), "");
+	assert_int_equal(counters_of(set).expired, 1);
+	assert_int_equal(counters_of(set).unschedulable, 0);
+	reservations_free(set);
 }
 
 static void a_claim_ends_with_its_pod_and_its_time(void **state)
 {
-	struct reservations *l = reservations_new();
+	struct reservations *set = reservations_new();
 
 	(void)state;
-	assert_int_equal(claim(l, "a", "n1", now), 0);
-	assert_int_equal(claim(l, "a", "n1", now + 40 * S), 0); /* renewed */
-	assert_true(is_claimed(l, now + 84 * S));
+	assert_int_equal(claim(set, "a", "n1", now), 0);
+	assert_int_equal(claim(set, "a", "n1", now + 40 * S), 0); /* renewed */
+	assert_true(is_claimed(set, now + 84 * S));
 	/* What a scheduler charged late lives on as any reservation. */
-	reservations_charge(l, "a", "n2", now + 80 * S);
-	assert_false(is_claimed(l, now + 85 * S));
-	assert_string_equal(told(l, now + 85 * S), "a:charged@n2");
-	assert_int_equal(claim(l, "a", "n3", now + 86 * S), 0);
-	reservations_bind(l, "a", "n2", 5);
-	assert_false(is_claimed(l, now + 86 * S));
-	reservations_unschedulable(l, "a");
-	assert_string_equal(told(l, now + 86 * S), "a:bound@n2");
-	assert_int_equal(claim(l, "a", "n3", now + 86 * S), -EALREADY);
-	assert_int_equal(claim(l, "b", "", now), -EINVAL);
-	assert_int_equal(claim(l, "b", "n1", now), 0);
-	reservations_release(l, "b");
-	assert_string_equal(told(l, now), "a:bound@n2");
-	assert_int_equal(counters_of(l).claimed, 4);
-	reservations_free(l);
+	reservations_charge(set, "a", "n2", now + 80 * S);
+	assert_false(is_claimed(set, now + 85 * S));
+	assert_string_equal(told(set, now + 85 * S), "a:charged@n2");
+	assert_int_equal(claim(set, "a", "n3", now + 86 * S), 0);
+	reservations_bind(set, "a", "n2", 5);
+	assert_false(is_claimed(set, now + 86 * S));
+	reservations_unschedulable(set, "a");
+	assert_string_equal(told(set, now + 86 * S), "a:bound@n2");
+	assert_int_equal(claim(set, "a", "n3", now + 86 * S), -EALREADY);
+	assert_int_equal(claim(set, "b", "", now), -EINVAL);
+	assert_int_equal(claim(set, "b", "n1", now), 0);
+	reservations_release(set, "b");
+	assert_string_equal(told(set, now), "a:bound@n2");
+	assert_int_equal(counters_of(set).claimed, 4);
+	reservations_free(set);
 }
 
 /* Between the decision and the claim another pod was promised room. */
 static void a_claim_is_of_what_was_seen(void **state)
 {
-	struct reservations *l = reservations_new();
-	struct reservations_copy *seen = reservations_take(l, now);
+	struct reservations *set = reservations_new();
+	struct reservations_copy *seen = reservations_take(set, now);
 	struct reservation e = entry_of("a", "a", "n1");
 
 	(void)state;
-	reserve(l, "b", "n1", now);
-	assert_int_equal(reservations_claim(l, &e, seen, now), -EAGAIN);
+	reserve(set, "b", "n1", now);
+	assert_int_equal(reservations_claim(set, &e, seen, now), -EAGAIN);
 	reservations_copy_drop(seen);
-	seen = reservations_take(l, now);
+	seen = reservations_take(set, now);
 	e = entry_of("b", "b", "n1");
-	assert_int_equal(claim(l, "a", "n1", now), 0);
-	assert_int_equal(reservations_reserve_seen(l, &e, seen, now), -EAGAIN);
+	assert_int_equal(claim(set, "a", "n1", now), 0);
+	assert_int_equal(reservations_reserve_seen(set, &e, seen, now), -EAGAIN);
 	reservations_copy_drop(seen);
-	reservations_free(l);
+	reservations_free(set);
 }
 
 static void nothing_is_reserved_without_uid_or_above_the_bounds(void **state)
 {
-	struct reservations *l = reservations_new();
+	struct reservations *set = reservations_new();
 	char *longer = mem_zalloc(RESERVATIONS_TEXT_MAX + 2, 1);
 	char long_name[2 * RESERVATIONS_TEXT_MAX + 2];
 	struct reservation e = entry_of("", "p", "");
@@ -303,30 +303,30 @@ static void nothing_is_reserved_without_uid_or_above_the_bounds(void **state)
 	(void)state;
 	memset(longer, 'x', RESERVATIONS_TEXT_MAX + 1);
 	snprintf(long_name, sizeof(long_name), "x/%0*d", 2 * RESERVATIONS_TEXT_MAX - 1, 0);
-	assert_int_equal(reservations_reserve(l, &e, now), -EINVAL);
+	assert_int_equal(reservations_reserve(set, &e, now), -EINVAL);
 	e = entry_of(longer, "p", "");
-	assert_int_equal(reservations_reserve(l, &e, now), -EINVAL);
+	assert_int_equal(reservations_reserve(set, &e, now), -EINVAL);
 	e = entry_of("u", longer, "");
-	assert_int_equal(reservations_reserve(l, &e, now), -EINVAL);
+	assert_int_equal(reservations_reserve(set, &e, now), -EINVAL);
 	e = entry_of("u", "p", longer);
-	assert_int_equal(reservations_reserve(l, &e, now), -EINVAL);
+	assert_int_equal(reservations_reserve(set, &e, now), -EINVAL);
 	e = entry_of("u", "p", "");
 	e.namespace = longer;
-	assert_int_equal(reservations_reserve(l, &e, now), -EINVAL);
+	assert_int_equal(reservations_reserve(set, &e, now), -EINVAL);
 	e = entry_of("u1", "p1", "");
 	e.namespace = longer + 1;
-	assert_int_equal(reservations_reserve(l, &e, now), 0);
+	assert_int_equal(reservations_reserve(set, &e, now), 0);
 	e = entry_of("u", "p", "");
 	resources_set_named(&e.requests, long_name, 1);
-	assert_int_equal(reservations_reserve(l, &e, now), -EINVAL);
+	assert_int_equal(reservations_reserve(set, &e, now), -EINVAL);
 	resources_fini(&e.requests);
 	e = entry_of("u2", "p2", "");
 	resources_set_named(&e.requests, long_name + 1, 1);
-	assert_int_equal(reservations_reserve(l, &e, now), 0);
+	assert_int_equal(reservations_reserve(set, &e, now), 0);
 	resources_fini(&e.requests);
 	e = entry_of(longer + 1, longer + 1, longer + 1);
-	assert_int_equal(reservations_reserve(l, &e, now), 0);
-	assert_int_equal(reservations_charge(l, longer + 1, longer, now), -ENOENT);
+	assert_int_equal(reservations_reserve(set, &e, now), 0);
+	assert_int_equal(reservations_charge(set, longer + 1, longer, now), -ENOENT);
 	e = entry_of("u", "p", "");
 	for (int i = 0; i <= RESERVATIONS_EXTENDED_MAX; i++) {
 		char name[16];
@@ -334,9 +334,9 @@ static void nothing_is_reserved_without_uid_or_above_the_bounds(void **state)
 		snprintf(name, sizeof(name), "x/%d", i);
 		resources_set_named(&e.requests, name, 1);
 	}
-	assert_int_equal(reservations_reserve(l, &e, now), -EINVAL);
+	assert_int_equal(reservations_reserve(set, &e, now), -EINVAL);
 	resources_fini(&e.requests);
-	reservations_free(l);
+	reservations_free(set);
 	reservations_free(NULL);
 	free(longer);
 }
@@ -344,7 +344,7 @@ static void nothing_is_reserved_without_uid_or_above_the_bounds(void **state)
 /* In an order that is neither that of the names nor its reverse. */
 static void full_reservations_refuse_new_pods_only(void **state)
 {
-	struct reservations *l = reservations_new();
+	struct reservations *set = reservations_new();
 	char uid[16];
 	struct reservations_copy *c;
 	struct error error;
@@ -352,24 +352,24 @@ static void full_reservations_refuse_new_pods_only(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < RESERVATIONS_PODS_MAX; i++) {
 		snprintf(uid, sizeof(uid), "u%u", i * 7919 % RESERVATIONS_PODS_MAX);
-		reserve(l, uid, "n", now);
+		reserve(set, uid, "n", now);
 	}
 	assert_int_equal(
 		reservations_reserve(
-			l,
+			set,
 			&(struct reservation){.uid = "v", .namespace = "", .name = "", .node = ""},
 			now),
 		-ENOSPC);
-	reserve(l, "u5", "m", now + 1);
-	assert_int_equal(counters_of(l).refused, 1);
-	c = reservations_take(l, now + 1);
+	reserve(set, "u5", "m", now + 1);
+	assert_int_equal(counters_of(set).refused, 1);
+	c = reservations_take(set, now + 1);
 	assert_int_equal(c->count, RESERVATIONS_PODS_MAX);
 	reservations_copy_drop(c);
-	assert_true(reservations_is_consistent(l, &error));
-	reservations_settle(l, 0, now + RESERVATIONS_TTL_NS); /* all but one at once */
-	assert_string_equal(told(l, now + RESERVATIONS_TTL_NS), "u5:charged@m");
-	reserve(l, "v", "", now);
-	reservations_free(l);
+	assert_true(reservations_is_consistent(set, &error));
+	reservations_settle(set, 0, now + RESERVATIONS_TTL_NS); /* all but one at once */
+	assert_string_equal(told(set, now + RESERVATIONS_TTL_NS), "u5:charged@m");
+	reserve(set, "v", "", now);
+	reservations_free(set);
 }
 
 /* --- how long the lock is held ---------------------------------------------------------------- */
@@ -385,76 +385,76 @@ static int64_t count_readings(void)
 	return ++readings;
 }
 
-static void fill(struct reservations *l)
+static void fill(struct reservations *set)
 {
 	char uid[16];
 
 	for (uint32_t i = 0; i < RESERVATIONS_PODS_MAX; i++) {
 		snprintf(uid, sizeof(uid), "u%u", i);
-		reserve(l, uid, "n", now);
+		reserve(set, uid, "n", now);
 	}
 }
 
-static void bind_all(struct reservations *l)
+static void bind_all(struct reservations *set)
 {
 	char uid[16];
 
 	for (uint32_t i = 0; i < RESERVATIONS_PODS_MAX; i++) {
 		snprintf(uid, sizeof(uid), "u%u", i);
-		reservations_bind(l, uid, "n", 1 + i % 3);
+		reservations_bind(set, uid, "n", 1 + i % 3);
 	}
 }
 
 /* As many as there may be expire, or are settled, with the lock free in between. */
 static void many_go_in_parts(void **state)
 {
-	struct reservations *l = reservations_new();
+	struct reservations *set = reservations_new();
 
 	(void)state;
-	reservations_watch(l, count_readings);
-	fill(l);
+	reservations_watch(set, count_readings);
+	fill(set);
 	readings = 0;
-	reservations_copy_drop(reservations_take(l, now + RESERVATIONS_TTL_NS));
+	reservations_copy_drop(reservations_take(set, now + RESERVATIONS_TTL_NS));
 	assert_in_range(readings / 2, RESERVATIONS_PODS_MAX / 1024,
 			RESERVATIONS_PODS_MAX / 1024 + 2);
-	assert_string_equal(told(l, now), "");
-	assert_int_equal(counters_of(l).expired, RESERVATIONS_PODS_MAX);
-	fill(l);
-	bind_all(l);
+	assert_string_equal(told(set, now), "");
+	assert_int_equal(counters_of(set).expired, RESERVATIONS_PODS_MAX);
+	fill(set);
+	bind_all(set);
 	readings = 0;
-	reservations_settle(l, 3, now);
+	reservations_settle(set, 3, now);
 	assert_in_range(readings / 2, RESERVATIONS_PODS_MAX / 1024,
 			RESERVATIONS_PODS_MAX / 1024 + 2);
-	assert_string_equal(told(l, now), "");
-	assert_int_equal(counters_of(l).settled, RESERVATIONS_PODS_MAX);
-	reservations_free(l);
+	assert_string_equal(told(set, now), "");
+	assert_int_equal(counters_of(set).settled, RESERVATIONS_PODS_MAX);
+	reservations_free(set);
 }
 
 static void a_copy_is_the_same_until_something_changes(void **state)
 {
-	struct reservations *l = reservations_new();
+	struct reservations *set = reservations_new();
 	struct reservations_copy *a, *b;
 
 	(void)state;
-	reserve(l, "a", "", now);
-	a = reservations_take(l, now);
-	b = reservations_take(l, now + 1);
+	reserve(set, "a", "", now);
+	a = reservations_take(set, now);
+	b = reservations_take(set, now + 1);
 	assert_ptr_equal(a, b);
 	reservations_copy_drop(b);
-	reservations_settle(l, 5, now + 1);
-	reservations_release(l, "none");
-	b = reservations_take(l, now + 1);
+	reservations_settle(set, 5, now + 1);
+	reservations_release(set, "none");
+	b = reservations_take(set, now + 1);
 	assert_ptr_equal(a, b);
 	reservations_copy_drop(b);
-	reservations_charge(l, "a", "n", now);
-	b = reservations_take(l, now);
+	reservations_charge(set, "a", "n", now);
+	b = reservations_take(set, now);
 	assert_ptr_not_equal(a, b);
 	assert_int_equal(a->of[0]->state, RESERVATIONS_ASKED);
 	assert_int_equal(b->of[0]->state, RESERVATIONS_CHARGED);
 	reservations_copy_drop(a);
 	reservations_copy_drop(b);
 	reservations_copy_drop(NULL);
-	reservations_free(l);
+	reservations_free(set);
 }
 
 /*
@@ -463,18 +463,18 @@ static void a_copy_is_the_same_until_something_changes(void **state)
  */
 static void copy_and_view_have_every_pod_once(void **state)
 {
-	struct reservations *l = reservations_new();
+	struct reservations *set = reservations_new();
 	struct reservations_copy *asked, *charged, *bound;
 
 	(void)state;
-	reserve(l, "a", "", now);
-	asked = reservations_take(l, now);
-	reservations_charge(l, "a", "n", now);
-	charged = reservations_take(l, now);
+	reserve(set, "a", "", now);
+	asked = reservations_take(set, now);
+	reservations_charge(set, "a", "n", now);
+	charged = reservations_take(set, now);
 	assert_true(reservations_counts(charged->of[0], 99));
-	reservations_bind(l, "a", "n", 8);
-	bound = reservations_take(l, now);
-	reservations_settle(l, 8, now);
+	reservations_bind(set, "a", "n", 8);
+	bound = reservations_take(set, now);
+	reservations_settle(set, 8, now);
 	for (int i = 0; i < 3; i++) {
 		const struct reservation *e = (i == 0 ? asked : i == 1 ? charged : bound)->of[0];
 
@@ -486,7 +486,7 @@ static void copy_and_view_have_every_pod_once(void **state)
 	reservations_copy_drop(asked);
 	reservations_copy_drop(charged);
 	reservations_copy_drop(bound);
-	reservations_free(l);
+	reservations_free(set);
 }
 
 /* --- against a model that keeps it simple ----------------------------------------------------- */
@@ -502,7 +502,7 @@ struct naive {
 };
 
 struct world {
-	struct reservations *l;
+	struct reservations *set;
 	struct naive of[UIDS];
 	int64_t now_ns;
 	uint64_t generation; /* of the model */
@@ -523,7 +523,7 @@ static int draw(struct world *w, int below)
  */
 static void naive_expire(struct world *w)
 {
-	reservations_settle(w->l, 0, w->now_ns);
+	reservations_settle(w->set, 0, w->now_ns);
 	for (int i = 0; i < UIDS; i++)
 		if (w->of[i].there && w->of[i].state != RESERVATIONS_BOUND &&
 		    w->of[i].expires_ns <= w->now_ns)
@@ -535,7 +535,7 @@ static void step_reserve(struct world *w, int i)
 	struct naive *n = &w->of[i];
 	int node = draw(w, 4);
 
-	reserve(w->l, uids[i], nodes[node], w->now_ns);
+	reserve(w->set, uids[i], nodes[node], w->now_ns);
 	if (n->there && n->state == RESERVATIONS_BOUND)
 		return;
 	*n = (struct naive){true,
@@ -552,7 +552,7 @@ static void step_charge(struct world *w, int i)
 	int node = 1 + draw(w, 3);
 	bool may = n->there && n->state != RESERVATIONS_BOUND;
 
-	assert_int_equal(reservations_charge(w->l, uids[i], nodes[node], w->now_ns),
+	assert_int_equal(reservations_charge(w->set, uids[i], nodes[node], w->now_ns),
 			 may ? 0 : -ENOENT);
 	if (!may)
 		return;
@@ -568,7 +568,7 @@ static void step_event(struct world *w, int i)
 
 	switch (draw(w, 3)) {
 	case 0:
-		reservations_bind(w->l, uids[i], nodes[node], ++w->generation);
+		reservations_bind(w->set, uids[i], nodes[node], ++w->generation);
 		if (n->there && n->state != RESERVATIONS_BOUND) {
 			n->state = RESERVATIONS_BOUND;
 			n->node = node;
@@ -576,11 +576,11 @@ static void step_event(struct world *w, int i)
 		}
 		break;
 	case 1:
-		reservations_release(w->l, uids[i]);
+		reservations_release(w->set, uids[i]);
 		n->there = false;
 		break;
 	default:
-		reservations_unschedulable(w->l, uids[i]);
+		reservations_unschedulable(w->set, uids[i]);
 		if (n->there && n->state != RESERVATIONS_BOUND)
 			n->there = false;
 	}
@@ -590,7 +590,7 @@ static void step_settle(struct world *w)
 {
 	uint64_t shown = w->generation - (uint64_t)draw(w, 3) % (w->generation + 1);
 
-	reservations_settle(w->l, shown, w->now_ns);
+	reservations_settle(w->set, shown, w->now_ns);
 	for (int i = 0; i < UIDS; i++)
 		if (w->of[i].there && w->of[i].state == RESERVATIONS_BOUND &&
 		    w->of[i].generation <= shown)
@@ -608,12 +608,12 @@ static void compare(struct world *w)
 					"%s%s:%s%s%s", len ? " " : "", uids[i],
 					reservations_state_name(w->of[i].state),
 					w->of[i].node ? "@" : "", nodes[w->of[i].node]);
-	assert_string_equal(told(w->l, w->now_ns), expected);
+	assert_string_equal(told(w->set, w->now_ns), expected);
 }
 
 static void any_events_leave_what_a_simple_model_has(void **state)
 {
-	struct world w = {.l = reservations_new(), .now_ns = now, .seed = 1};
+	struct world w = {.set = reservations_new(), .now_ns = now, .seed = 1};
 
 	(void)state;
 	for (int step = 0; step < STEPS; step++) {
@@ -631,9 +631,9 @@ static void any_events_leave_what_a_simple_model_has(void **state)
 			step_settle(&w);
 		compare(&w);
 	}
-	assert_true(counters_of(w.l).expired > 100 && counters_of(w.l).settled > 100 &&
-		    counters_of(w.l).moved > 100 && counters_of(w.l).unschedulable > 100);
-	reservations_free(w.l);
+	assert_true(counters_of(w.set).expired > 100 && counters_of(w.set).settled > 100 &&
+		    counters_of(w.set).moved > 100 && counters_of(w.set).unschedulable > 100);
+	reservations_free(w.set);
 }
 
 /*
@@ -642,29 +642,29 @@ static void any_events_leave_what_a_simple_model_has(void **state)
  */
 static void who_looked_too_early_looks_again(void **state)
 {
-	struct reservations *l = reservations_new();
+	struct reservations *set = reservations_new();
 	struct reservation e = entry_of("u", "web-1", "");
-	struct reservations_copy *early = reservations_take(l, now), *later;
+	struct reservations_copy *early = reservations_take(set, now), *later;
 
 	(void)state;
-	reserve(l, "a", "", now);
-	assert_int_equal(reservations_reserve_seen(l, &e, early, now), -EAGAIN);
-	assert_string_equal(told(l, now), "a:asked");
-	later = reservations_take(l, now);
-	reservations_charge(l, "a", "n1", now);
-	reserve(l, "a", "n1", now); /* the same again */
-	reservations_bind(l, "a", "n1", 17);
-	assert_int_equal(reservations_reserve_seen(l, &e, later, now), 0);
+	reserve(set, "a", "", now);
+	assert_int_equal(reservations_reserve_seen(set, &e, early, now), -EAGAIN);
+	assert_string_equal(told(set, now), "a:asked");
+	later = reservations_take(set, now);
+	reservations_charge(set, "a", "n1", now);
+	reserve(set, "a", "n1", now); /* the same again */
+	reservations_bind(set, "a", "n1", 17);
+	assert_int_equal(reservations_reserve_seen(set, &e, later, now), 0);
 	/* More for one that is there is news, too. */
 	reservations_copy_drop(later);
-	later = reservations_take(l, now);
+	later = reservations_take(set, now);
 	e.requests.of[RESOURCE_CPU]++;
-	assert_int_equal(reservations_reserve(l, &e, now), 0);
-	assert_int_equal(reservations_reserve_seen(l, &e, later, now), -EAGAIN);
+	assert_int_equal(reservations_reserve(set, &e, now), 0);
+	assert_int_equal(reservations_reserve_seen(set, &e, later, now), -EAGAIN);
 	resources_fini(&e.requests);
 	reservations_copy_drop(early);
 	reservations_copy_drop(later);
-	reservations_free(l);
+	reservations_free(set);
 }
 
 int main(void)

@@ -46,11 +46,11 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void reserve(struct reservations *l, const char *uid, const char *node, int64_t at_ns)
+static void reserve(struct reservations *set, const char *uid, const char *node, int64_t at_ns)
 {
 	const struct reservation e = {.uid = uid, .namespace = "shop", .name = uid, .node = node};
 
-	assert_int_equal(reservations_reserve(l, &e, at_ns), 0);
+	assert_int_equal(reservations_reserve(set, &e, at_ns), 0);
 }
 
 /* Tells the other one, whose clock is that much ahead, of a pod. */
@@ -70,10 +70,10 @@ static void tell(struct pair *p, const char *uid, int64_t at_ns, int64_t ahead_n
 }
 
 /* "a@n1 b": the names of what is reserved, with their nodes. */
-static const char *listed(struct reservations *l, int64_t at_ns)
+static const char *listed(struct reservations *set, int64_t at_ns)
 {
 	static char text[256];
-	struct reservations_copy *c = reservations_take(l, at_ns);
+	struct reservations_copy *c = reservations_take(set, at_ns);
 	int len = 0;
 
 	text[0] = '\0';

@@ -176,13 +176,13 @@ static void a_manifest_without_a_name_is_no_pod_that_is_known(void **state)
 
 /* --- what is promised */
 
-static void reserve(struct reservations *l, const char *name, const char *node, int64_t cpu_milli)
+static void reserve(struct reservations *set, const char *name, const char *node, int64_t cpu_milli)
 {
 	struct reservation e = {.uid = name, .namespace = "default", .name = name, .node = node};
 
 	resources_set(&e.requests, RESOURCE_CPU, cpu_milli);
 	resources_set(&e.requests, RESOURCE_PODS, 1);
-	assert_int_equal(reservations_reserve(l, &e, VIEW_FIXTURE_NOW_NS), 0);
+	assert_int_equal(reservations_reserve(set, &e, VIEW_FIXTURE_NOW_NS), 0);
 }
 
 static int64_t fits(const char *target, const char *metadata)

@@ -373,7 +373,7 @@ static void the_oldest_quota_of_a_namespace_counts(void **state)
 
 static void reserved_requests_are_used(void **state)
 {
-	struct reservations *l = reservations_new();
+	struct reservations *set = reservations_new();
 	struct reservation e = {.uid = "u1", .namespace = "a", .name = "promised", .node = ""};
 	struct reservations_copy *copy;
 	struct quota_options o;
@@ -384,11 +384,11 @@ static void reserved_requests_are_used(void **state)
 	put_quota("a", "eq", "2026-01-02T00:00:00Z", "", "\"max\":{\"cpu\":\"1\"}");
 	put_pod("a", "p", "n1");
 	e.requests = list(300, -1, -1);
-	assert_int_equal(reservations_reserve(l, &e, NOW), 0);
+	assert_int_equal(reservations_reserve(set, &e, NOW), 0);
 	e.uid = "u2";
 	e.namespace = "no-quota";
-	assert_int_equal(reservations_reserve(l, &e, NOW), 0);
-	copy = reservations_take(l, NOW);
+	assert_int_equal(reservations_reserve(set, &e, NOW), 0);
+	copy = reservations_take(set, NOW);
 	v = view_of(NULL);
 	quota_options_default(&o);
 	b = quota_book_new(v, copy, &o);
@@ -397,7 +397,7 @@ static void reserved_requests_are_used(void **state)
 	assert_int_equal(quota_book_find(b, "a")->assumed_pods, 1);
 	quota_book_free(b);
 	reservations_copy_drop(copy);
-	reservations_free(l);
+	reservations_free(set);
 	view_drop(v);
 }
 
