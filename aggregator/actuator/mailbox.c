@@ -13,8 +13,11 @@
 
 #define WAIT_NS (60 * NS_PER_SEC) /* for a plan that has the node */
 
-/* Outcomes that are told; the oldest ones go. An aggregator may list a request long after its end. */
-enum { ENDED_MOST = 64 };
+enum {
+	/* outcomes that are told; the oldest ones go; an aggregator may list a request after its end */
+	ENDED_MOST = 64,
+	REASONS_MOST = 16, /* that are told of a request: an aggregator keeps no more */
+};
 
 void mailbox_init(struct mailbox *m, const char *lease_namespace, const char *lease_name,
 		  char *const *acts, const char *holder)
@@ -185,8 +188,8 @@ static void write_request(struct jsonw *w, const struct request *r)
 	jsonw_key_string(w, "id", document_text(r->json, "id"));
 	jsonw_key_string(w, "state", r->state);
 	jsonw_key_array(w, "reasons");
-	for (const cJSON *reason = r->reasons->child; reason; reason = reason->next)
-		jsonw_string(w, reason->valuestring);
+	for (int i = 0; i < REASONS_MOST && i < cJSON_GetArraySize(r->reasons); i++)
+		jsonw_string(w, cJSON_GetArrayItem(r->reasons, i)->valuestring);
 	jsonw_array_close(w);
 	jsonw_object_close(w);
 }

@@ -217,9 +217,11 @@ static void read_newest(struct edge *e, const struct act_state *s, bool proves)
 
 	e->plan_doc = read_of_run(e, EDGE_GROUP "/drains", PLAN_MS,
 				  e->taint_seen_s ? e->taint_run : NULL);
-	if (document_text(e->plan_doc, "stale"))
+	if (document_text(e->plan_doc, "stale")) {
 		error_set(&e->refusal, "the plan is stale: %s",
 			  document_text(e->plan_doc, "stale"));
+		e->taint_seen_s = 0; /* the other aggregator may have a better one */
+	}
 	if (!e->plan_doc || *e->refusal.text)
 		return;
 	if (strcmp(run_of(e->plan_doc), e->taint_run) != 0)

@@ -57,6 +57,7 @@ struct act_box *act_box_new(void)
 	struct act_box *b = mem_zalloc(1, sizeof(*b));
 
 	b->salt = randombytes_uniform(NS_PER_MS);
+	b->changes = randombytes_random(); /* the tags of two aggregators' answers differ */
 	pthread_mutex_init(&b->lock, NULL);
 	return b;
 }
@@ -117,15 +118,25 @@ static size_t count_waiting(const struct act_box *b)
 	return count;
 }
 
-/* The oldest finished one, or the oldest one. */
-static void make_room(struct act_box *b)
+static bool is_open(enum state state)
+{
+	return state == WAITING || state == TAKEN;
+}
+
+/* The oldest finished one, or the oldest one: it makes room. */
+static size_t find_oldest(const struct act_box *b)
 {
 	size_t goes = 0;
 
-	while (goes < b->count &&
-	       (b->requests[goes].state == WAITING || b->requests[goes].state == TAKEN))
+	while (goes < b->count && is_open(b->requests[goes].state))
 		goes++;
-	goes %= b->count;
+	return goes % b->count;
+}
+
+static void make_room(struct act_box *b)
+{
+	size_t goes = find_oldest(b);
+
 	cJSON_Delete(b->requests[goes].json);
 	b->count--;
 	memmove(&b->requests[goes], &b->requests[goes + 1],
@@ -133,7 +144,7 @@ static void make_room(struct act_box *b)
 }
 
 /* Takes the tree over. */
-static struct request *add(struct act_box *b, cJSON *json, int64_t now_ns)
+static struct request *add(struct act_box *b, cJSON *json, int64_t since_ns)
 {
 	struct request *r;
 
@@ -142,7 +153,7 @@ static struct request *add(struct act_box *b, cJSON *json, int64_t now_ns)
 	r = &b->requests[b->count++];
 	for (; r > b->requests && strcmp(id_of(r - 1), document_text(json, "id")) > 0; r--)
 		*r = r[-1];
-	*r = (struct request){.json = json, .since_ns = now_ns, .change = ++b->changes};
+	*r = (struct request){.json = json, .since_ns = since_ns, .change = ++b->changes};
 	return r;
 }
 
@@ -243,7 +254,7 @@ int act_box_report(struct act_box *b, cJSON *report, int64_t now_ns)
 /* Fields 1 to 10 of Exchange (shared/body.proto) are others'. */
 struct told {
 	struct span request, report;
-	int64_t report_age_ns;
+	int64_t age_ns; /* of either */
 };
 
 #define ROW(number, member, ...)                                                                   \
@@ -252,12 +263,12 @@ struct told {
 static const struct message_field told_rows[] = {
 	ROW(11, request, .kind = MESSAGE_SPAN),
 	ROW(12, report, .kind = MESSAGE_SPAN),
-	ROW(13, report_age_ns, .kind = MESSAGE_U64, .bounded = true, .most = INT64_MAX / 4),
+	ROW(13, age_ns, .kind = MESSAGE_U64, .bounded = true, .most = INT64_MAX / 4),
 };
 static const struct message told_message = MESSAGE(told_rows);
 
-/* Under lock. What changed first after *at, which becomes that change; NULL: nothing. */
-static const cJSON *find_change(const struct act_box *b, uint64_t *at)
+/* Under lock. What changed first after *at, which becomes that change, and its time; NULL: nothing. */
+static const cJSON *find_change(const struct act_box *b, uint64_t *at, int64_t *since_ns)
 {
 	uint64_t first = b->report_change > *at ? b->report_change : UINT64_MAX, after = *at;
 	const cJSON *json = first < UINT64_MAX ? b->report : NULL;
@@ -269,6 +280,7 @@ static const cJSON *find_change(const struct act_box *b, uint64_t *at)
 			continue;
 		first = r->change;
 		json = r->json;
+		*since_ns = r->since_ns;
 	}
 	if (json)
 		*at = first;
@@ -277,21 +289,22 @@ static const cJSON *find_change(const struct act_box *b, uint64_t *at)
 
 bool act_box_tell(struct act_box *b, uint64_t *at, int64_t now_ns, struct buf *body)
 {
-	struct told told = {.report_age_ns = 0};
+	struct told told = {.age_ns = 0};
 	const cJSON *json;
 	struct span *span = &told.request;
+	int64_t since_ns = b ? b->reported_ns : 0;
 	char *text = NULL;
 
 	if (!b)
 		return false;
 	pthread_mutex_lock(&b->lock);
-	json = find_change(b, at);
+	expire(b, now_ns);
+	json = find_change(b, at, &since_ns);
 	if (json)
 		text = cJSON_PrintUnformatted(json);
-	if (json && json == b->report) {
+	if (json && json == b->report)
 		span = &told.report;
-		told.report_age_ns = int_max(0, now_ns - b->reported_ns);
-	}
+	told.age_ns = int_max(0, now_ns - since_ns);
 	pthread_mutex_unlock(&b->lock);
 	if (text && strlen(text) <= TOLD_MAX) {
 		*span = (struct span){(const uint8_t *)text, strlen(text)};
@@ -301,17 +314,17 @@ bool act_box_tell(struct act_box *b, uint64_t *at, int64_t now_ns, struct buf *b
 	return json;
 }
 
-/* Under lock. Keeps the later state; a request that is older than all of a full box is left out. */
-static void hear_request(struct act_box *b, cJSON *told, int64_t now_ns)
+/* Under lock. Keeps the later state. A finished request that a full box has no room for is left out. */
+static void hear_request(struct act_box *b, cJSON *told, int64_t since_ns)
 {
 	struct request *r = find(b, told);
 	enum state state = state_of(told);
 
-	if (!r && b->count == ACT_REQUESTS_MOST &&
-	    strcmp(document_text(told, "id"), id_of(b->requests)) < 0)
+	if (!r && b->count == ACT_REQUESTS_MOST && !is_open(state) &&
+	    strcmp(document_text(told, "id"), id_of(&b->requests[find_oldest(b)])) < 0)
 		return;
 	if (!r)
-		r = add(b, cJSON_Duplicate(told, true), now_ns);
+		r = add(b, cJSON_Duplicate(told, true), since_ns);
 	if (state > r->state)
 		set_state(b, r, state, told);
 }
@@ -332,7 +345,7 @@ static cJSON *read_told(struct span text, const struct api_field *members)
 
 int act_box_hear(struct act_box *b, const struct buf *body, int64_t now_ns, struct error *error)
 {
-	struct told told = {.report_age_ns = 0};
+	struct told told = {.age_ns = 0};
 	cJSON *request, *report;
 	int64_t at_ns;
 	int rc;
@@ -343,14 +356,14 @@ int act_box_hear(struct act_box *b, const struct buf *body, int64_t now_ns, stru
 			    &told, error);
 	request = read_told(told.request, api_act_told_members);
 	report = read_told(told.report, api_act_report_members);
-	at_ns = now_ns - told.report_age_ns;
+	at_ns = now_ns - told.age_ns;
 	if (!rc && ((told.request.len && !request) || (told.report.len && !report)))
 		rc = error_fail(error, -EBADMSG,
 				"a request to the actuator, or its report, is malformed");
 	if (!rc) {
 		pthread_mutex_lock(&b->lock);
 		if (request)
-			hear_request(b, request, now_ns);
+			hear_request(b, request, at_ns);
 		if (report && (!b->report || at_ns > b->reported_ns) &&
 		    !put_report(b, report, at_ns)) {
 			b->report_change = 0;

@@ -92,7 +92,7 @@ struct exchange {
 	bool failure_logged;
 
 	/* listener */
-	bool refusal_logged; /* of plans or acts */
+	bool refusal_logged; /* of plans or acts, on this connection */
 
 	/* under lock */
 	struct keyring keys; /* the loop thread, which changes them, reads them without */
@@ -370,17 +370,15 @@ static void *run_teller(void *arg)
 /* Takes over plans and acts. Bad ones are left out: the exchange of reservations goes on. */
 static void hear_more(struct exchange *x, struct plan_hearing *hearing, const struct buf *body)
 {
-	struct error why = {""};
-	int rc = plan_peer_hear(x->plans, hearing, body, clock_mono_ns(), &why);
+	struct error plan = {""}, act = {""};
+	int plan_rc = plan_peer_hear(x->plans, hearing, body, clock_mono_ns(), &plan);
+	int act_rc = act_box_hear(x->acts, body, clock_wall_ns(), &act);
 
-	if (!rc)
-		rc = act_box_hear(x->acts, body, clock_wall_ns(), &why);
-	if (!rc) {
-		x->refusal_logged = false;
+	if (!plan_rc && !act_rc)
 		return;
-	}
 	if (!x->refusal_logged)
-		log_warn("the other aggregator tells what is left out: %s", why.text);
+		log_warn("a part of what the other aggregator tells is left out: %s",
+			 plan_rc ? plan.text : act.text);
 	x->refusal_logged = true;
 }
 
@@ -426,6 +424,7 @@ static void *run_listener(void *arg)
 		in = x->given;
 		x->given.fd = -1;
 		pthread_mutex_unlock(&x->lock);
+		x->refusal_logged = false;
 		while (in.fd >= 0 && !atomic_load(&x->listener.stopping) &&
 		       serve_one(x, &in, &hearing, &body))
 			continue;

@@ -227,13 +227,13 @@ static void bad_plans_leave_reservations_alone(void **state)
 	struct ack ack;
 
 	(void)state;
-	buf_add(&body, "\x18\x01\x20\x09\x28\x03", 6); /* a memory of 3 bytes, and no piece of it */
+	buf_add(&body, "\x40\x01\x20\x09\x28\x03", 6); /* a memory of 3 bytes, and no piece of it */
 	assert_true(tell(fd, 2, body, &ack));
 	assert_int_equal(ack.status, ACK_APPLIED);
 	assert_true(metric(REFUSED) == 1);
 	assert_true(metric(ENTRIES) == 1);
 	body = reserve(session, "b");
-	buf_add(&body, "\x18\x01\x20\x09", 4);
+	buf_add(&body, "\x40\x01\x20\x09", 4);
 	assert_true(tell(fd, 3, body, &ack));
 	assert_true(metric(REFUSED) == 1);
 	assert_true(metric(ENTRIES) == 2);

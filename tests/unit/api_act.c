@@ -501,15 +501,39 @@ static void test_two_aggregators_tell_each_other(void **state)
 	f.ctx.acts = one;
 }
 
+/* However late the other one hears of it. */
+static void test_a_request_ends_a_minute_after_it_was_asked(void **state)
+{
+	struct act_box *one = f.ctx.acts, *late = act_box_new(), *later = act_box_new();
+
+	(void)state;
+	assert_int_equal(ask("{'action':'drain','nodes':['alpha']}"), 202);
+	now += ACT_WAIT_NS;
+	tell_all(one, late);
+	expect_request(late, "waiting", NULL);
+	now++;
+	expect_request(late, "refused", "no actuator has asked");
+	tell_all(one, later);
+	f.ctx.acts = later;
+	assert_int_equal(api_fixture_get(&f, "/v1/act"), 200);
+	assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "requests")), 0);
+	act_box_free(late);
+	act_box_free(later);
+	f.ctx.acts = one;
+}
+
 /* An aggregator that comes back with older requests than the 64 of the other one. */
 static void test_older_requests_push_no_newer_ones_out(void **state)
 {
 	struct act_box *one = f.ctx.acts, *other = act_box_new();
-	char oldest[ACT_ID_LEN];
+	char oldest[ACT_ID_LEN], body[128];
 
 	(void)state;
 	assert_int_equal(ask("{'action':'pause'}"), 202);
-	report_to(one, "{'holder':'one','transitions':1}");
+	snprintf(body, sizeof(body),
+		 "{'holder':'one','transitions':1,'requests':[{'id':'%s','state':'done'}]}",
+		 text("id"));
+	report_to(one, body);
 	f.ctx.acts = other;
 	for (int i = 0; i < ACT_REQUESTS_MOST; i++) {
 		now += ACT_WAIT_NS + 1;
@@ -650,6 +674,7 @@ int main(void)
 		TEST(test_an_older_holder_does_not_speak_for_the_newer),
 		TEST(test_a_snapshot_has_no_actuator),
 		TEST(test_two_aggregators_tell_each_other),
+		TEST(test_a_request_ends_a_minute_after_it_was_asked),
 		TEST(test_older_requests_push_no_newer_ones_out),
 		TEST(test_64_told_requests_are_remembered),
 		TEST(test_what_is_no_request_changes_nothing),
