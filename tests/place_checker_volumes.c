@@ -36,7 +36,8 @@ static bool is_reserved(const cJSON *volume, const cJSON *claim)
  */
 static bool is_large_enough(const cJSON *volume, const cJSON *claim)
 {
-	const cJSON *want = object_json_find(claim, "spec"), *have = object_json_find(volume, "spec");
+	const cJSON *want = object_json_find(claim, "spec"),
+		    *have = object_json_find(volume, "spec");
 
 	return verify_equal(class_of(claim), class_of(volume)) &&
 	       verify_equal(document_text_or(want, "volumeMode", "Filesystem"),
@@ -49,7 +50,8 @@ static bool is_large_enough(const cJSON *volume, const cJSON *claim)
 /* An unbound volume that the claim could be bound to here. */
 static bool volume_suits(const cJSON *volume, const cJSON *claim, const cJSON *node)
 {
-	const cJSON *want = object_json_find(claim, "spec"), *have = object_json_find(volume, "spec");
+	const cJSON *want = object_json_find(claim, "spec"),
+		    *have = object_json_find(volume, "spec");
 	const cJSON *selector = object_json_find(want, "selector");
 
 	if (object_json_find(have, "claimRef") || !is_large_enough(volume, claim) ||

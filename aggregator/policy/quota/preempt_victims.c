@@ -4,6 +4,10 @@
  * when candidates are collected. Facts that depend on other victims (min, windows, budgets) are checked
  * again each time a candidate is taken. Pods only leave during a search, so a refusal stays valid.
  *
+ * Contested are the resources that the pod lacks, on its destination or under the sum of min. A
+ * borrower of them gives back until it is at its min of all of them. Other resources do not protect a
+ * pod, and its namespace keeps its guarantee of them.
+ *
  *     rule        other namespaces                                       own namespace
  *     BORROWED    with a quota that uses more than its min of a          none: its pods do not borrow
  *                 contested resource; any priority below critical        what the pod needs
@@ -493,6 +497,7 @@ static void collect(struct preempt_run *r, uint32_t i)
 {
 	const struct preempt_pod *pod = &r->index->pods[i];
 	struct preempt_victim_candidate p = {.pod = i, .handle = PREEMPT_NOT_LOOKED_UP};
+	uint32_t at = (uint32_t)r->candidate_count;
 	enum preempt_refusal why = judge(r, pod);
 
 	if (!why) {
@@ -510,8 +515,7 @@ static void collect(struct preempt_run *r, uint32_t i)
 	p.preferred =
 		preempt_has_uid(r->ask->preferred, r->ask->preferred_count, pod->pod->object.uid);
 	ARRAY_ADD(r->candidates, r->candidate_count) = p;
-	r->candidates[r->candidate_count - 1].loss =
-		preempt_loss(r, &(uint32_t){r->candidate_count - 1}, 1);
+	r->candidates[at].loss = preempt_loss(r, &at, 1);
 	r->nodes[pod->node].eligible++;
 }
 
