@@ -10,7 +10,8 @@ enum { ROOM_LEAST = 4 };
 
 void *array_grow(void *array, size_t count, size_t size)
 {
-	if (count && (count < ROOM_LEAST || (count & (count - 1))))
+	/* An emptied array has at least the least room. */
+	if (count ? count < ROOM_LEAST || count & (count - 1) : array != NULL)
 		return array;
 	return mem_realloc(array, (count ? 2 * count : ROOM_LEAST) * size);
 }
