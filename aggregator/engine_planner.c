@@ -109,7 +109,13 @@ static void note_time(struct planner *p, int64_t took_ns)
 
 static void plan(struct planner *p, struct view *v)
 {
-	struct plan_input in = {v, clock_wall_ns(), is_stopping, p, p->recorder};
+	struct plan_input in = {
+		.view = v,
+		.now_ns = clock_wall_ns(),
+		.out_of_time = is_stopping,
+		.ctx = p,
+		.recorded = p->recorder,
+	};
 	int64_t start_ns = clock_mono_ns(), start_cpu_ns = clock_thread_cpu_ns();
 	struct error why = {""};
 	struct plan_result *r;

@@ -273,6 +273,7 @@ static void add_plan(const struct recorder *r, struct buf *out)
 	bytes_i64(&b, &every_ns);
 	bytes_u64(&b, &r->plan->version);
 	bytes_u64(&b, &r->plan->run);
+	bytes_u64(&b, &r->plan->looks);
 	record_end(out, begun);
 }
 

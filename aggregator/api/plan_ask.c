@@ -51,6 +51,7 @@ static struct plan_result *make(const struct api_context *ctx, struct view *v,
 	struct plan_input in = {
 		.view = m ? m->view : v,
 		.now_ns = m ? m->now_ns : ctx->now_ns(),
+		.looks = m ? m->looks : 0,
 	};
 	struct plan_result *r = NULL;
 	struct error error = {""};

@@ -334,6 +334,7 @@ static void take_plan(struct replay *r)
 	bytes_i64(&b, &r->plan.every_ns);
 	bytes_u64(&b, &r->plan.version);
 	bytes_u64(&b, &r->plan.run);
+	bytes_u64(&b, &r->plan.looks);
 	for (int i = 0; i < PAST && !r->plan.view; i++)
 		if (r->past[i] && r->past[i]->time_ns == view_ns)
 			r->plan.view = view_hold(r->past[i]);

@@ -43,6 +43,8 @@ struct drain_runner {
 	/* of the step at hand */
 	const struct plan_input *in;
 	int64_t deadline_ns; /* monotonic */
+	uint64_t looks; /* at the clock */
+	bool late;
 };
 
 /* --- what was saved */
@@ -175,10 +177,17 @@ static uint64_t id_of(const struct drain_wave *w, const struct view *v)
 
 static bool is_out_of_time(void *context)
 {
-	const struct drain_runner *r = context;
+	struct drain_runner *r = context;
 
-	return (r->timed && clock_mono_ns() > r->deadline_ns) ||
-	       (r->in->out_of_time && r->in->out_of_time(r->in->ctx));
+	if (r->late)
+		return true;
+	r->looks++;
+	if (r->in->looks)
+		r->late = r->looks == r->in->looks;
+	else
+		r->late = (r->timed && clock_mono_ns() > r->deadline_ns) ||
+			  (r->in->out_of_time && r->in->out_of_time(r->in->ctx));
+	return r->late;
 }
 
 static void step(void *state, struct place *place, const struct plan_input *in,
@@ -205,8 +214,11 @@ static void step(void *state, struct place *place, const struct plan_input *in,
 		log_history(r);
 	r->in = in;
 	r->deadline_ns = start_ns + r->setup->config.rules.simulation_ns;
+	r->looks = 0;
+	r->late = false;
 	out->drain = drain_step(r->state, &input, &r->setup->config);
 	out->drain_free = drain_plan_free;
+	out->looks = r->late ? r->looks : 0;
 	if (r->counters) {
 		counter_add(&r->counters->steps, 1);
 		counter_add(&r->counters->took_ns, (uint64_t)(clock_mono_ns() - start_ns));

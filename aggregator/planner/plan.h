@@ -41,6 +41,8 @@ struct plan_result {
 	/* Of drains; NULL: none was made. Owned, and freed by drain_free. */
 	struct drain_plan *drain;
 	void (*drain_free)(struct drain_plan *plan);
+	uint64_t
+		looks; /* of the drains' planner at the clock, until the time was up; 0: it sufficed */
 	/* the memory for the next step; held; NULL: none; unchanged: the body of the plan before */
 	struct shared_body *memory[PLAN_PARTS];
 	/* for a record: the memory that this step began with; held; NULL: not asked for */
@@ -72,6 +74,7 @@ struct plan_input {
 	bool (*out_of_time)(void *ctx);
 	void *ctx;
 	bool recorded; /* the result has begun[] */
+	uint64_t looks; /* of a plan that is made again; 0: none, or the time sufficed */
 };
 
 /* A part of the memory. */
@@ -144,6 +147,6 @@ void plan_memory_fini(struct plan_memory *m);
 struct plan_moment {
 	int64_t now_ns; /* Unix time; 0: there is none */
 	int64_t every_ns;
-	uint64_t version, run;
+	uint64_t version, run, looks;
 	struct view *view; /* held */
 };

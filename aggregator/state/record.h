@@ -13,7 +13,8 @@
  *	STATE		JSON: "state" of a Snapshot; in the base also its "workloads" and "demand".
  *			The planner's memory is the one that the newest plan began with
  *	PLAN		of the newest plan: i64 time, i64 time of the view it was made of (GATHERED), i64 time
- *			until the next one, u64 version, u64 run of the aggregator
+ *			until the next one, u64 version, u64 run of the aggregator, u64 looks at the clock until
+ *			the time was up (0: it sufficed)
  *	BASE_END	so far it is what the segments before told
  *	INTERVAL	u8 enum usage_verdict, i64 time, 16 bytes run, 24 bytes nonce, u64 sequence,
  *			i64 age_ns, i64 wait_ns, the node's name and a NUL, then each part: u32 length, body

@@ -107,14 +107,15 @@ static struct view *read_scene(const char *more)
 }
 
 /* Without slack. */
-static struct plan_core *core_new(const struct drain_setup *setup, struct drain_log *decisions)
+static struct plan_core *core_new(const struct drain_setup *setup, bool timed,
+				  struct drain_log *decisions)
 {
 	struct slack_options slack;
 	struct plan_drain drain;
 
 	slack_options_default(&slack);
 	slack.rate_ppm = 0;
-	drain_runner_open(&drain, setup, false, NULL, decisions);
+	drain_runner_open(&drain, setup, timed, NULL, decisions);
 	return plan_core_new(&slack, &drain);
 }
 
@@ -175,8 +176,8 @@ static void a_step_is_repeated_from_what_it_began_with(void **unused)
 
 	(void)unused;
 	drain_setup_default(&setup);
-	live = core_new(&setup, NULL);
-	replayed = core_new(&setup, NULL);
+	live = core_new(&setup, false, NULL);
+	replayed = core_new(&setup, false, NULL);
 	first = step(live, before, drain_scene_now_ns);
 	r = step(live, v, now_ns);
 	remember(replayed, r->begun[PLAN_DRAIN], now_ns, false);
@@ -198,6 +199,37 @@ static void a_step_is_repeated_from_what_it_began_with(void **unused)
 #undef WEB
 }
 
+/* It stops at the node at which the clock stopped the first one. */
+static void a_step_that_was_cut_short_is_repeated(void **unused)
+{
+	struct view *v = read_scene("");
+	struct plan_input in = {.view = v, .now_ns = drain_scene_now_ns};
+	struct plan_core *live, *replayed;
+	struct plan_result *r, *again;
+	struct drain_setup setup;
+
+	(void)unused;
+	drain_setup_default(&setup);
+	setup.config.rules.simulation_ns = 1;
+	setup.config.rules.simulation_min_nodes = 2;
+	live = core_new(&setup, true, NULL);
+	r = step(live, v, in.now_ns);
+	assert_false(r->drain->complete);
+	for (int repeats = 0; repeats < 2; repeats++) {
+		in.looks = repeats ? r->looks : 0;
+		replayed = core_new(&setup, false, NULL);
+		assert_int_equal(plan_core_step(replayed, &in, &again, NULL), 0);
+		assert_true(again->drain->complete == !repeats);
+		assert_true(is_same(again->memory[PLAN_DRAIN], r->memory[PLAN_DRAIN]) == repeats);
+		plan_result_drop(again);
+		plan_core_free(replayed);
+	}
+	plan_result_drop(r);
+	plan_core_free(live);
+	drain_setup_fini(&setup);
+	view_drop(v);
+}
+
 /* Both have the rows of the elder; alone, the younger goes on with its own. */
 static void both_logs_have_the_rows_of_the_elder(void **unused)
 {
@@ -217,8 +249,8 @@ static void both_logs_have_the_rows_of_the_elder(void **unused)
 	(void)unused;
 	drain_setup_default(&setup);
 	setup.config.assume_unneeded_ns = 15 * MINUTE;
-	elder = core_new(&setup, logs[0]);
-	younger = core_new(&setup, logs[1]);
+	elder = core_new(&setup, false, logs[0]);
+	younger = core_new(&setup, false, logs[1]);
 	r = step(elder, v, now_ns);
 	assert_int_equal(count_rows(logs[0]), 5);
 	follow(younger, r, now_ns);
@@ -258,6 +290,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(evictions_are_found_behind_another_memory),
 		cmocka_unit_test(a_step_is_repeated_from_what_it_began_with),
+		cmocka_unit_test(a_step_that_was_cut_short_is_repeated),
 		cmocka_unit_test(both_logs_have_the_rows_of_the_elder),
 	};
 
