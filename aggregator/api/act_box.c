@@ -22,7 +22,7 @@ enum {
 	TOLD_MAX = 48 * 1024, /* bytes in a frame */
 };
 
-/* The later one counts where two aggregators have others of a request. */
+/* Where two aggregators have different states of a request, the later state counts. */
 enum state { WAITING, TIMED_OUT, TAKEN, REFUSED, DONE };
 
 static const char *const states[] = {
@@ -267,7 +267,10 @@ static const struct message_field told_rows[] = {
 };
 static const struct message told_message = MESSAGE(told_rows);
 
-/* Under lock. What changed first after *at, which becomes that change, and its time; NULL: nothing. */
+/*
+ * Under lock. The first request or report that changed after *at, which becomes that change; *since_ns
+ * is when it was made. NULL: none changed.
+ */
 static const cJSON *find_change(const struct act_box *b, uint64_t *at, int64_t *since_ns)
 {
 	uint64_t first = b->report_change > *at ? b->report_change : UINT64_MAX, after = *at;

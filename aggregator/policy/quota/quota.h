@@ -171,7 +171,7 @@ struct quota_ask {
 	const char *uid, *namespace;
 	int32_t priority;
 	const struct resources *requests;
-	/* What the book already counts for this pod, by its reservation; NULL: nothing. */
+	/* Amounts that the book already counts for this pod, by its reservation; NULL: none. */
 	const struct resources *reserved;
 	/*
 	 * The pod has a nominated node: pods were evicted for it. Corrected: within its min the
