@@ -251,6 +251,7 @@ static void test_a_drain_is_followed(void **state)
 	struct wanted w = await_request("drain");
 
 	(void)state;
+	assert_true(await(is_written, (char *)"node-0001: waiting\n", PATIENCE_S));
 	report(&w, "'state':'taken'",
 	       "{'name':'node-0000','phase':'evicting','moved':1,'of':3,'message':'waits'}");
 	assert_true(await(is_written, (char *)"1 of 3", PATIENCE_S));
@@ -273,6 +274,7 @@ static void test_a_refusal_has_its_reasons(void **state)
 	struct wanted w = await_request("drain");
 
 	(void)state;
+	assert_true(await(is_written, (char *)"node-0002: waiting\n", PATIENCE_S));
 	report(&w, "'state':'refused','reasons':['no wave has it','it is cordoned']", "");
 	assert_int_equal(end_of(pid), 3);
 	expect_output("node-0002: waiting\n"
