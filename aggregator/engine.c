@@ -182,16 +182,16 @@ static void on_closed(void *ctx, const char *node, uint64_t connection)
 	usage_note_closed(((struct engine *)ctx)->usage, node, connection);
 }
 
-static enum frame_result on_interval(void *ctx, const struct frame_header *header,
-				     uint64_t connection, struct interval *interval, int64_t now_ns,
-				     struct ack *ack)
+static enum frame_result on_interval(void *ctx, const struct ingest_interval *i, struct ack *ack)
 {
+	const struct frame_header *header = i->header;
+	const struct interval *interval = i->decoded;
 	struct engine *e = ctx;
 	struct usage_answer answer = {0};
 
-	recorder_tell(e->recorder, header, interval, now_ns);
-	usage_apply(e->usage, header->node, header->run, header->nonce, interval, now_ns, &answer);
-	recorder_told(e->recorder, answer.verdict);
+	usage_apply(e->usage, header->node, header->run, header->nonce, i->decoded, i->now_ns,
+		    &answer);
+	recorder_interval(e->recorder, i, answer.verdict);
 	ack->status = status_of_verdict[answer.verdict];
 	ack->applied = answer.applied;
 	ack->durable = answer.durable;
@@ -201,17 +201,17 @@ static enum frame_result on_interval(void *ctx, const struct frame_header *heade
 	counter_add(&e->counters.intervals_missing, answer.missing);
 	if (answer.verdict == USAGE_APPLIED) {
 		counter_add(&e->counters.intervals_merged, interval->merged - 1);
-		usage_note_connection(e->usage, header->node, connection,
-				      interval->end_ns - interval->start_ns, now_ns);
+		usage_note_connection(e->usage, header->node, i->connection,
+				      interval->end_ns - interval->start_ns, i->now_ns);
 	}
-	for (int i = 0; i < QUARANTINE_REASON_COUNT; i++)
-		if (answer.quarantine.count[i])
-			counter_add(&e->counters.quarantined[i], answer.quarantine.count[i]);
+	for (int k = 0; k < QUARANTINE_REASON_COUNT; k++)
+		if (answer.quarantine.count[k])
+			counter_add(&e->counters.quarantined[k], answer.quarantine.count[k]);
 	if (answer.clock_flagged)
 		log_warn("the clock of node %s is off by %+.0f s: its times are corrected",
 			 header->node, answer.clock_ahead_seconds);
 	if (answer.verdict == USAGE_REFUSED)
-		log_refusal(e, "an interval", header->node, answer.reason, now_ns);
+		log_refusal(e, "an interval", header->node, answer.reason, i->now_ns);
 	return result_of_verdict[answer.verdict];
 }
 

@@ -2,7 +2,7 @@
 /*
  *	loop thread --- one step for each view ---> queue --> recorder thread --> segments
  *
- * The loop encodes intervals as they come; objects are compared with those of the view before, and
+ * The loop copies intervals as they come; objects are compared with those of the view before, and
  * written, on the thread. A disk that is too slow for QUEUE_MOST bytes loses steps, and a failed write
  * those that follow it: the next segment then stands for itself.
  */
@@ -55,7 +55,6 @@ struct recorder {
 
 	/* loop thread */
 	struct buf told; /* of the step to come */
-	size_t begun; /* of the interval at hand; 0: none */
 	size_t gathered_at;
 
 	/* recorder thread */
@@ -86,26 +85,17 @@ static void step_free(struct step *s)
 
 /* --- loop thread ------------------------------------------------------------------------------ */
 
-void recorder_tell(struct recorder *r, const struct frame_header *header, struct interval *interval,
-		   int64_t now_ns)
+void recorder_interval(struct recorder *r, const struct ingest_interval *i,
+		       enum usage_verdict verdict)
 {
-	struct record_interval i = {.now_ns = now_ns, .node = header->node, .interval = interval};
+	struct record_interval told = {verdict, i->now_ns, .node = i->header->node,
+				       .interval = i->decoded};
 
-	memcpy(i.run, header->run, sizeof(i.run));
-	memcpy(i.nonce, header->nonce, sizeof(i.nonce));
-	if (r)
-		r->begun = record_interval(&r->told, &i);
-}
-
-void recorder_told(struct recorder *r, enum usage_verdict verdict)
-{
-	if (!r || !r->begun)
+	if (!r || (verdict != USAGE_APPLIED && verdict != USAGE_NEED_FULL))
 		return;
-	if (verdict == USAGE_APPLIED || verdict == USAGE_NEED_FULL)
-		record_verdict(&r->told, r->begun, verdict);
-	else
-		r->told.len = r->begun - RECORD_HEAD;
-	r->begun = 0;
+	memcpy(told.run, i->header->run, sizeof(told.run));
+	memcpy(told.nonce, i->header->nonce, sizeof(told.nonce));
+	record_interval(&r->told, &told, i->parts, i->part_count);
 }
 
 void recorder_built(struct recorder *r, size_t count)

@@ -9,13 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "aggregator/edge/ingest.h"
 #include "aggregator/planner/plan.h"
 #include "aggregator/state/counters.h"
 #include "aggregator/state/record.h"
 #include "aggregator/state/reservations.h"
 #include "aggregator/state/view.h"
 #include "shared/error.h"
-#include "shared/frame.h"
 
 struct recorder_config {
 	const char *dir; /* borrowed, as is all here, for the recorder's life */
@@ -33,10 +33,9 @@ int recorder_open(struct recorder **r, const struct recorder_config *config, str
 /* Writes what is left, and ends the thread. NULL is allowed, as in all below: nothing is recorded. */
 void recorder_close(struct recorder *r);
 
-/* Loop thread. Of an interval, before and after usage_apply(). */
-void recorder_tell(struct recorder *r, const struct frame_header *header, struct interval *interval,
-		   int64_t now_ns);
-void recorder_told(struct recorder *r, enum usage_verdict verdict);
+/* Loop thread. An interval, and what usage_apply() said of it. */
+void recorder_interval(struct recorder *r, const struct ingest_interval *i,
+		       enum usage_verdict verdict);
 /* usage_build_stats() built so many; usage_gather_stats() was called; the view of these is published. */
 void recorder_built(struct recorder *r, size_t count);
 void recorder_gathered(struct recorder *r);

@@ -293,6 +293,7 @@ static enum frame_result take_interval(struct ingest *in, const struct frame_hea
 				       int64_t now_ns, struct ack *ack)
 {
 	struct interval *interval = in->interval;
+	const struct ingest_interval i = {header, connection, parts, count, interval, now_ns};
 	struct error error;
 
 	if (body_decode_interval_into(parts, count, interval, &error))
@@ -300,7 +301,7 @@ static enum frame_result take_interval(struct ingest *in, const struct frame_hea
 	interval->sequence = header->sequence;
 	interval->age_ns = header->age_ms * NS_PER_MS;
 	interval->wait_ns = now_ns > in->idle_ns ? now_ns - in->idle_ns : 0;
-	return in->handler->interval(in->ctx, header, connection, interval, now_ns, ack);
+	return in->handler->interval(in->ctx, &i, ack);
 }
 
 /* Of an opened frame; may take over the body. */

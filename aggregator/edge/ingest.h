@@ -20,6 +20,16 @@
 #include "shared/keyring.h"
 #include "shared/error.h"
 
+/* A complete interval; all is borrowed. */
+struct ingest_interval {
+	const struct frame_header *header; /* of its last frame */
+	uint64_t connection; /* of the same */
+	const struct buf *parts; /* the bodies of its frames */
+	size_t part_count;
+	struct interval *decoded;
+	int64_t now_ns;
+};
+
 /*
  * Called on the loop thread. The first two fill status, applied, durable, orders and reason of
  * *ack (zeroed before, except for server_time_ns = now_ns).
@@ -31,10 +41,8 @@ struct ingest_handler {
 	 */
 	bool (*admit)(void *ctx, const struct frame_header *header, uint64_t connection,
 		      int64_t now_ns, struct ack *ack, enum frame_result *result);
-	/* For each complete interval, borrowed. Returns how its last frame is counted. */
-	enum frame_result (*interval)(void *ctx, const struct frame_header *header,
-				      uint64_t connection, struct interval *interval,
-				      int64_t now_ns, struct ack *ack);
+	/* Returns how the last frame of the interval is counted. */
+	enum frame_result (*interval)(void *ctx, const struct ingest_interval *i, struct ack *ack);
 	/* A connection with opened frames is closed; the last of them was of this node. */
 	ingest_closed *closed;
 };

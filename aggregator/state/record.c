@@ -54,31 +54,20 @@ static void head(struct bytes *b, struct record_interval *r, struct interval *i)
 	bytes_i64(b, &i->wait_ns);
 }
 
-size_t record_interval(struct buf *out, const struct record_interval *i)
+void record_interval(struct buf *out, const struct record_interval *i, const struct buf *parts,
+		     size_t count)
 {
-	struct buf parts[BODY_PARTS_MAX];
+	struct bytes b = {.out = out};
 	struct record_interval told = *i;
-	struct error ignored;
-	int count = body_encode_interval(i->interval, i->interval->full, parts, &ignored);
-	size_t begun;
+	size_t begun = record_begin(out, RECORD_INTERVAL);
 
-	if (count < 0)
-		return 0;
-	begun = record_begin(out, RECORD_INTERVAL);
-	head(&(struct bytes){.out = out}, &told, i->interval);
+	head(&b, &told, i->interval);
 	buf_add(out, i->node, strlen(i->node) + 1);
-	for (int p = 0; p < count; p++) {
-		bytes_number(&(struct bytes){.out = out}, parts[p].len, 4);
+	for (size_t p = 0; p < count; p++) {
+		bytes_number(&b, parts[p].len, 4);
 		buf_add(out, parts[p].data, parts[p].len);
-		buf_fini(&parts[p]);
 	}
 	record_end(out, begun);
-	return begun;
-}
-
-void record_verdict(struct buf *out, size_t begun, enum usage_verdict verdict)
-{
-	out->data[begun] = (char)verdict;
 }
 
 static int refuse(struct error *error, const char *what)

@@ -73,12 +73,9 @@ struct record_interval {
 	struct interval *interval; /* owned by who made this */
 };
 
-/*
- * Before it is applied, with any verdict; record_verdict() sets it then, in the entry that begun is
- * of. 0: the interval does not fit, and nothing is written.
- */
-size_t record_interval(struct buf *out, const struct record_interval *i);
-void record_verdict(struct buf *out, size_t begun, enum usage_verdict verdict);
+/* With its bodies as they came: only sequence and times are taken of i->interval. */
+void record_interval(struct buf *out, const struct record_interval *i, const struct buf *parts,
+		     size_t count);
 /* Into i->interval, which is reused; the rest is of data. -EBADMSG with the reason. */
 int record_interval_read(struct record_interval *i, const void *data, size_t len,
 			 struct error *error);

@@ -80,15 +80,10 @@ static int teardown(void **state)
 }
 
 /* No frame arrives here. */
-static enum frame_result on_interval(void *ctx, const struct frame_header *header,
-				     uint64_t connection, struct interval *interval, int64_t now_ns,
-				     struct ack *ack)
+static enum frame_result on_interval(void *ctx, const struct ingest_interval *i, struct ack *ack)
 {
 	(void)ctx;
-	(void)header;
-	(void)connection;
-	(void)interval;
-	(void)now_ns;
+	(void)i;
 	(void)ack;
 	fail();
 	return FRAME_RESULT_refused;

@@ -75,15 +75,15 @@ static double entries_cpu(const struct interval *i)
 	return sum;
 }
 
-static enum frame_result on_interval(void *ctx, const struct frame_header *header,
-				     uint64_t connection, struct interval *interval, int64_t now_ns,
-				     struct ack *ack)
+static enum frame_result on_interval(void *ctx, const struct ingest_interval *i, struct ack *ack)
 {
+	const struct frame_header *header = i->header;
+	const struct interval *interval = i->decoded;
 	struct receiver *r = ctx;
 	struct usage_answer answer = {0};
 
-	(void)connection;
-	usage_apply(r->usage, header->node, header->run, header->nonce, interval, now_ns, &answer);
+	usage_apply(r->usage, header->node, header->run, header->nonce, i->decoded, i->now_ns,
+		    &answer);
 	ack->applied = answer.applied;
 	ack->resend_from = answer.resend_from;
 	ack->interval_ms = r->orders_ms;

@@ -79,15 +79,12 @@ static bool on_admit(void *ctx, const struct frame_header *header, uint64_t conn
 	return false;
 }
 
-static enum frame_result on_interval(void *ctx, const struct frame_header *header,
-				     uint64_t connection, struct interval *interval, int64_t now_ns,
-				     struct ack *ack)
+static enum frame_result on_interval(void *ctx, const struct ingest_interval *i, struct ack *ack)
 {
+	const struct interval *interval = i->decoded;
 	struct receiver *r = ctx;
 
-	(void)header;
-	(void)connection;
-	assert_true(ack->server_time_ns == now_ns);
+	assert_true(ack->server_time_ns == i->now_ns);
 	if (r->fresh) {
 		r->fresh = false;
 		ack->status = ACK_NEED_FULL;

@@ -41,11 +41,27 @@ static void refused(struct record_interval *i, const struct buf *entry)
 			 -EBADMSG);
 }
 
+/* As an agent sends it; returns where the entry begins. */
+static size_t record(struct buf *out, const struct record_interval *i)
+{
+	struct buf parts[BODY_PARTS_MAX];
+	struct error error;
+	int count = body_encode_interval(i->interval, i->interval->full, parts, &error);
+	size_t begun = out->len + RECORD_HEAD;
+
+	assert_true(count > 0);
+	record_interval(out, i, parts, (size_t)count);
+	for (int p = 0; p < count; p++)
+		buf_fini(&parts[p]);
+	return begun;
+}
+
 static void test_intervals(void **unused)
 {
 	char name[NODE_NAME_MAX + 2] = "";
 	struct interval *made = interval_make(3, 4, 2);
-	struct record_interval i = {.now_ns = 77,
+	struct record_interval i = {.verdict = USAGE_NEED_FULL,
+				    .now_ns = 77,
 				    .run = {1, 2},
 				    .nonce = {3},
 				    .node = "node-a",
@@ -59,14 +75,13 @@ static void test_intervals(void **unused)
 	made->full = true;
 	made->age_ns = 5;
 	made->wait_ns = 6;
-	begun = record_interval(&out, &i);
-	record_verdict(&out, begun, USAGE_NEED_FULL);
+	begun = record(&out, &i);
 	assert_int_equal(record_interval_read(&read, out.data + begun, out.len - begun, &error), 0);
 	assert_int_equal(read.verdict, USAGE_NEED_FULL);
 	assert_string_equal(read.node, "node-a");
 	assert_int_equal(read.interval->sequence, 3);
 	assert_int_equal(read.interval->entry_count, made->entry_count);
-	begun = record_interval(&again, &read);
+	record(&again, &read);
 	assert_int_equal(again.len, out.len);
 	assert_memory_equal(again.data, out.data, out.len);
 	/* Cut anywhere, or longer. */
@@ -92,7 +107,7 @@ static void test_intervals(void **unused)
 	memset(name, 'n', sizeof(name) - 1);
 	i.node = name;
 	buf_clear(&out);
-	record_interval(&out, &i);
+	record(&out, &i);
 	refused(&read, &out);
 	interval_free(made);
 	interval_free(read.interval);
@@ -226,12 +241,12 @@ static void test_changes_that_cannot_be(void **unused)
 static void add_interval(struct buf *out, const char *node, int64_t now_ns)
 {
 	struct interval *made = interval_make(1, 1, 1);
-	struct record_interval i = {.now_ns = now_ns, .node = node, .interval = made};
+	struct record_interval i = {USAGE_APPLIED, now_ns, .node = node, .interval = made};
 
 	made->full = true;
 	snprintf((char *)i.run, sizeof(i.run), "%s", node);
 	snprintf((char *)i.nonce, sizeof(i.nonce), "%s", node);
-	record_verdict(out, record_interval(out, &i), USAGE_APPLIED);
+	record(out, &i);
 	interval_free(made);
 }
 
@@ -498,6 +513,8 @@ static void test_recorder(void **unused)
 	struct reservations *reservations = reservations_new();
 	struct interval *made = interval_make(3, 4, 2);
 	const struct frame_header header = {.node = "node-a"};
+	struct buf body;
+	const struct ingest_interval told = {&header, 1, &body, 1, made, T0};
 	struct record_segments found;
 	struct recorder_config config = {r.dir, 60 * NS_PER_SEC, 1,
 					 plans, reservations,	 &r.counters};
@@ -509,10 +526,10 @@ static void test_recorder(void **unused)
 	assert_int_equal(recorder_open(&r.recorder, &config, &error), 0);
 	model_put(r.model, model_fixture_node("a", 4, 8));
 	publish(&r, 0);
-	for (int verdict = 0; verdict <= USAGE_REFUSED; verdict++) {
-		recorder_tell(r.recorder, &header, made, T0);
-		recorder_told(r.recorder, (enum usage_verdict)verdict);
-	}
+	assert_int_equal(body_encode_interval(made, true, &body, &error), 1);
+	for (int verdict = 0; verdict <= USAGE_REFUSED; verdict++)
+		recorder_interval(r.recorder, &told, (enum usage_verdict)verdict);
+	buf_fini(&body);
 	publish(&r, 61);
 	assert_true(await(has_written, &r, 20));
 	recorder_planned(r.recorder, T0 + 62 * NS_PER_SEC);
