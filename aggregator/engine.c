@@ -643,7 +643,7 @@ static struct engine *new_engine(const struct engine_config *config)
 		.waiting = waiting_pods_new(&e->counters.requeue, config->events & EVENTS_OF_PODS
 									  ? &e->counters.events
 									  : NULL),
-		.acts = act_box_new(),
+		.acts = act_box_new(e->decisions),
 		.plans = e->plans,
 		.plan_peer = e->plan_peer,
 		.slack = &config->slack,

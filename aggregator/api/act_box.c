@@ -17,10 +17,7 @@
 #include "shared/timefmt.h"
 #include "shared/utf8.h"
 
-enum {
-	REASONS_MOST = 16, /* of a request; those behind them are dropped */
-	TOLD_MAX = 48 * 1024, /* bytes in a frame */
-};
+enum { REASONS_MOST = 16 }; /* of a request; those behind them are dropped */
 
 /* Where two aggregators have different states of a request, the later state counts. */
 enum state { WAITING, TIMED_OUT, TAKEN, REFUSED, DONE };
@@ -40,6 +37,7 @@ struct request {
 struct act_box {
 	/* fixed after start */
 	uint32_t salt; /* ns: two aggregators give no request the same id */
+	struct drain_log *waves; /* borrowed */
 	pthread_mutex_t lock;
 
 	/* under lock */
@@ -52,10 +50,11 @@ struct act_box {
 	uint64_t changes;
 };
 
-struct act_box *act_box_new(void)
+struct act_box *act_box_new(struct drain_log *waves)
 {
 	struct act_box *b = mem_zalloc(1, sizeof(*b));
 
+	b->waves = waves;
 	b->salt = randombytes_uniform(NS_PER_MS);
 	b->changes = randombytes_random(); /* the tags of two aggregators' answers differ */
 	pthread_mutex_init(&b->lock, NULL);
@@ -253,8 +252,9 @@ int act_box_report(struct act_box *b, cJSON *report, int64_t now_ns)
 
 /* Fields 1 to 10 of Exchange (shared/body.proto) are others'. */
 struct told {
-	struct span request, report;
-	int64_t age_ns; /* of either */
+	struct span request, report, wave;
+	int64_t age_ns; /* of a request or a report */
+	int64_t wave_time_ns; /* Unix time */
 };
 
 #define ROW(number, member, ...)                                                                   \
@@ -264,6 +264,8 @@ static const struct message_field told_rows[] = {
 	ROW(11, request, .kind = MESSAGE_SPAN),
 	ROW(12, report, .kind = MESSAGE_SPAN),
 	ROW(13, age_ns, .kind = MESSAGE_U64, .bounded = true, .most = INT64_MAX / 4),
+	ROW(14, wave, .kind = MESSAGE_SPAN),
+	ROW(15, wave_time_ns, .kind = MESSAGE_U64, .bounded = true, .most = INT64_MAX),
 };
 static const struct message told_message = MESSAGE(told_rows);
 
@@ -290,16 +292,47 @@ static const cJSON *find_change(const struct act_box *b, uint64_t *at, int64_t *
 	return json;
 }
 
-bool act_box_tell(struct act_box *b, uint64_t *at, int64_t now_ns, struct buf *body)
+/* As find_change(). The row is held. */
+static struct drain_row *find_wave(struct drain_log *l, uint64_t *at)
+{
+	struct drain_rows rows;
+	struct drain_row *found = NULL;
+
+	drain_log_read(l, *at, &rows);
+	for (size_t i = 0; i < rows.count && !found; i++) {
+		*at = rows.first + i;
+		if (strcmp(rows.of[i]->event, DRAIN_WAVE_REPORT) == 0) {
+			found = rows.of[i];
+			rows.of[i] = NULL;
+		}
+	}
+	drain_rows_fini(&rows);
+	return found;
+}
+
+static bool tell_wave(struct drain_log *l, uint64_t *at, struct buf *body)
+{
+	struct drain_row *row = l ? find_wave(l, at) : NULL;
+	bool found = row;
+
+	if (row && strlen(row->text) <= ACT_TOLD_MAX) {
+		struct told told = {.wave = {(const uint8_t *)row->text, strlen(row->text)},
+				    .wave_time_ns = row->time_ns};
+
+		message_encode(&told_message, &told, body);
+	}
+	drain_row_drop(row);
+	return found;
+}
+
+static bool tell_change(struct act_box *b, uint64_t *at, int64_t now_ns, struct buf *body)
 {
 	struct told told = {.age_ns = 0};
 	const cJSON *json;
 	struct span *span = &told.request;
-	int64_t since_ns = b ? b->reported_ns : 0;
+	int64_t since_ns = b->reported_ns;
 	char *text = NULL;
 
-	if (!b)
-		return false;
 	pthread_mutex_lock(&b->lock);
 	expire(b, now_ns);
 	json = find_change(b, at, &since_ns);
@@ -309,12 +342,18 @@ bool act_box_tell(struct act_box *b, uint64_t *at, int64_t now_ns, struct buf *b
 		span = &told.report;
 	told.age_ns = int_max(0, now_ns - since_ns);
 	pthread_mutex_unlock(&b->lock);
-	if (text && strlen(text) <= TOLD_MAX) {
+	if (text && strlen(text) <= ACT_TOLD_MAX) {
 		*span = (struct span){(const uint8_t *)text, strlen(text)};
 		message_encode(&told_message, &told, body);
 	}
 	cJSON_free(text);
 	return json;
+}
+
+bool act_box_tell(struct act_box *b, struct act_told *at, int64_t now_ns, struct buf *body)
+{
+	return b &&
+	       (tell_change(b, &at->change, now_ns, body) || tell_wave(b->waves, &at->wave, body));
 }
 
 /* Under lock. Keeps the later state. A finished request that a full box has no room for is left out. */
@@ -346,10 +385,51 @@ static cJSON *read_told(struct span text, const struct api_field *members)
 	return NULL;
 }
 
+/* Held; NULL: it is not the row of a report. */
+static struct drain_row *read_wave(struct span text, int64_t time_ns)
+{
+	const char *sentence = (const char *)text.data, *line = memchr(sentence, '\n', text.len);
+	size_t len = line ? (size_t)(line - sentence) + 1 : text.len;
+	cJSON *report =
+		read_told((struct span){text.data + len, text.len - len}, api_wave_report_members);
+	struct drain_row *row = NULL;
+
+	if (report && utf8_is_valid(sentence, len)) {
+		char *json = cJSON_PrintUnformatted(report);
+		char *whole = mem_printf("%.*s%s", (int)len, sentence, json);
+		const struct drain_row of = {.time_ns = time_ns,
+					     .event = DRAIN_WAVE_REPORT,
+					     .reason = document_text(report, "outcome"),
+					     .node = "",
+					     .text = whole};
+
+		row = drain_row_new(&of);
+		free(whole);
+		cJSON_free(json);
+	}
+	cJSON_Delete(report);
+	return row;
+}
+
+/* A report tells its own times, so that two equal ones are the same. */
+static void hear_wave(struct drain_log *l, const struct drain_row *row)
+{
+	struct drain_rows rows;
+	bool known = false;
+
+	drain_log_read(l, 0, &rows);
+	for (size_t i = 0; i < rows.count && !known; i++)
+		known = strcmp(rows.of[i]->text, row->text) == 0;
+	drain_rows_fini(&rows);
+	if (!known)
+		drain_log_put(l, row);
+}
+
 int act_box_hear(struct act_box *b, const struct buf *body, int64_t now_ns, struct error *error)
 {
 	struct told told = {.age_ns = 0};
 	cJSON *request, *report;
+	struct drain_row *wave;
 	int64_t at_ns;
 	int rc;
 
@@ -359,10 +439,12 @@ int act_box_hear(struct act_box *b, const struct buf *body, int64_t now_ns, stru
 			    &told, error);
 	request = read_told(told.request, api_act_told_members);
 	report = read_told(told.report, api_act_report_members);
+	wave = told.wave.len ? read_wave(told.wave, told.wave_time_ns) : NULL;
 	at_ns = now_ns - told.age_ns;
-	if (!rc && ((told.request.len && !request) || (told.report.len && !report)))
+	if (!rc && ((told.request.len && !request) || (told.report.len && !report) ||
+		    (told.wave.len && !wave)))
 		rc = error_fail(error, -EBADMSG,
-				"a request to the actuator, or its report, is malformed");
+				"a request to the actuator, or a report of it, is malformed");
 	if (!rc) {
 		pthread_mutex_lock(&b->lock);
 		if (request)
@@ -373,9 +455,12 @@ int act_box_hear(struct act_box *b, const struct buf *body, int64_t now_ns, stru
 			report = NULL;
 		}
 		pthread_mutex_unlock(&b->lock);
+		if (wave && b->waves)
+			hear_wave(b->waves, wave);
 	}
 	cJSON_Delete(request);
 	cJSON_Delete(report);
+	drain_row_drop(wave);
 	return rc ? -EBADMSG : 0;
 }
 

@@ -16,8 +16,7 @@
  *   reason  code, as in /v1/drain; of a waveReport its outcome
  *   report  of a waveReport, as it was posted
  *
- * POST /v1/drain/history: such a report. Its row has the text, a line break, and the report in JSON.
- * A report of more than REPORT_MOST bytes is kept without its nodes, which the text says. The answer
+ * POST /v1/drain/history: such a report, which another aggregator is told as well. A report of more than ACT_TOLD_MAX bytes is kept without its nodes, which the text says. The answer
  * is {"apiVersion","kind":"WaveReport","time","text"}.
  *
  * At most 10,000 are kept, with --state-dir over restarts as well, and limit (500, at most all) of
@@ -28,16 +27,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/api/act_box.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/request_body.h"
 #include "aggregator/planner/drain_log.h"
 #include "aggregator/planner/plan.h"
 #include "shared/document.h"
 #include "shared/mem.h"
-
-#define WAVE_REPORT "waveReport"
-
-enum { REPORT_MOST = 64 << 10 };
 
 struct query {
 	const char *nodes, *event; /* borrowed; NULL: all */
@@ -59,7 +55,7 @@ static bool is_asked(const char *names, const char *node)
 
 static void write_row(struct jsonw *w, const struct drain_row *r)
 {
-	size_t len = strcspn(r->text, strcmp(r->event, WAVE_REPORT) == 0 ? "\n" : "");
+	size_t len = strcspn(r->text, strcmp(r->event, DRAIN_WAVE_REPORT) == 0 ? "\n" : "");
 
 	jsonw_object_open(w);
 	jsonw_key_time(w, "time", r->time_ns);
@@ -215,7 +211,7 @@ static void keep_report(const struct api_context *ctx, cJSON *report, struct api
 
 	write_sentence(report, &text);
 	count_wave(&ctx->counters->waves, report);
-	if (text.len + strlen(json) >= REPORT_MOST) {
+	if (text.len + strlen(json) >= ACT_TOLD_MAX) {
 		cJSON_free(json);
 		cJSON_DeleteItemFromObjectCaseSensitive(report, "nodes");
 		json = cJSON_PrintUnformatted(report);
@@ -225,16 +221,16 @@ static void keep_report(const struct api_context *ctx, cJSON *report, struct api
 	jsonw_key_string(&w, "text", text.data);
 	list_answer_close(&w);
 	buf_printf(&text, "\n%s", json);
-	if (text.len <= REPORT_MOST)
+	if (text.len <= ACT_TOLD_MAX)
 		drain_log_put(ctx->decisions,
 			      &(struct drain_row){.time_ns = now_ns,
-						  .event = WAVE_REPORT,
+						  .event = DRAIN_WAVE_REPORT,
 						  .reason = document_text(report, "outcome"),
 						  .node = "",
 						  .text = text.data});
 	else
 		api_fail(rs, FAIL_TOO_LARGE, NULL, "the report is larger than %d bytes",
-			 REPORT_MOST);
+			 ACT_TOLD_MAX);
 	cJSON_free(json);
 	buf_fini(&text);
 }

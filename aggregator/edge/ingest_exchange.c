@@ -86,7 +86,7 @@ struct exchange {
 	uint64_t session, sequence;
 	struct buf body;
 	struct plan_telling telling;
-	uint64_t acts_told; /* the newest change of acts that was told */
+	struct act_told acts_told;
 	bool more; /* of the memory or the acts is due */
 	unsigned int attempt; /* chooses the key: the other one may not have all */
 	bool failure_logged;
@@ -355,7 +355,7 @@ static void *run_teller(void *arg)
 		disconnect(x);
 		buf_fini(&x->telling.memory);
 		x->telling = (struct plan_telling){.version = 0};
-		x->acts_told = 0;
+		x->acts_told = (struct act_told){.change = 0};
 		x->more = false;
 		if (!x->failure_logged && !is_stopping(x))
 			log_warn("schedulers are answered without the other aggregator, %s: %s",

@@ -17,6 +17,9 @@
 
 enum { DRAIN_LOG_MAX = 10000 };
 
+/* The event of the actuator's reports. Their text is a sentence, a line break, and the report in JSON. */
+#define DRAIN_WAVE_REPORT "waveReport"
+
 /* Immutable, in one block; held by whoever has it. */
 struct drain_row {
 	atomic_uint users;

@@ -62,10 +62,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct api_context ctx = {.views = view_slot_new(),
 				  .counters = &counters,
 				  .now_ns = now_ns,
-				  .acts = act_box_new(),
 				  .decisions = drain_log_new()};
 	char *body = mem_alloc(size + 1);
 
+	ctx.acts = act_box_new(ctx.decisions);
 	view_slot_publish(ctx.views, quota_fixture_view(quota_fixture_node("a", "cpu: 4")));
 	if (size) {
 		const struct buf frame = {body, size - 1, size};
@@ -83,8 +83,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		expect_list(&ctx, "/v1/drain/history", "items", 1);
 	}
 	free(body);
-	drain_log_free(ctx.decisions);
 	act_box_free(ctx.acts);
+	drain_log_free(ctx.decisions);
 	view_slot_free(ctx.views);
 	return 0;
 }

@@ -592,7 +592,7 @@ static void test_who_may_act(void **state)
 	access_scene_configure(s, &config);
 	config.auth.review_client = &k.access;
 	config.tls.front_proxy = true;
-	s->ctx.acts = act_box_new();
+	s->ctx.acts = act_box_new(NULL);
 	s->ctx.decisions = drain_log_new();
 	access_scene_start(s, &config);
 	http_set_front_proxy(s->http, front_proxy_named(s, "scheduler"));

@@ -189,6 +189,30 @@ static bool is_told_of_an_actuator(void *ctx)
 	return told;
 }
 
+static void report_wave(const struct scene *s, int i)
+{
+	static const char wave[] =
+		"{\"kind\":\"WaveReport\",\"plan\":\"w-1\",\"begin\":\"2026-01-31T12:00:00Z\","
+		"\"end\":\"2026-01-31T12:02:05Z\",\"outcome\":\"stopped\"}";
+	char *url = mem_printf("http://127.0.0.1:%d/v1/drain/history",
+			       s->stack->aggregators[i].http_port);
+	struct buf answer = BUF_INIT;
+
+	assert_int_equal(http_post(url, wave, &answer), 200);
+	buf_fini(&answer);
+	free(url);
+}
+
+static bool has_wave(void *ctx)
+{
+	const struct scene *s = ctx;
+	cJSON *history = stack_get(s->stack, s->at, "/v1/drain/history?event=waveReport");
+	bool found = cJSON_GetArraySize(json_at(history, "items")) == 1;
+
+	cJSON_Delete(history);
+	return found;
+}
+
 /* --- stories ---------------------------------------------------------------------------------- */
 
 static void the_actuator_reaches_one_of_both(void **state)
@@ -212,6 +236,9 @@ static void the_actuator_reaches_one_of_both(void **state)
 	report(s, 0);
 	assert_int_equal(s->mailbox.count, 1);
 	expect_outcome(s, 1);
+	report_wave(s, 1);
+	s->at = 0;
+	assert_true(await(has_wave, s, PATIENCE_S));
 }
 
 static void either_one_dies(void **state)

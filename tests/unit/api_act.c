@@ -13,6 +13,7 @@
 
 #include "aggregator/api/act_box.h"
 #include "aggregator/planner/drain_log.h"
+#include "shared/document.h"
 #include "shared/mem.h"
 #include "shared/message.h"
 #include "tests/api_fixture.h"
@@ -35,8 +36,8 @@ static int setup(void **state)
 	api_fixture_open(&f, view_fixture_new());
 	now = VIEW_FIXTURE_NOW_NS;
 	f.ctx.now_ns = now_ns;
-	f.ctx.acts = act_box_new();
 	f.ctx.decisions = drain_log_new();
+	f.ctx.acts = act_box_new(f.ctx.decisions);
 	return 0;
 }
 
@@ -436,7 +437,7 @@ static void tell_all(struct act_box *from, struct act_box *to)
 {
 	struct buf body = BUF_INIT;
 	struct error why = {""};
-	uint64_t at = 0;
+	struct act_told at = {0};
 
 	while (act_box_tell(from, &at, now, &body)) {
 		if (act_box_hear(to, &body, now, &why))
@@ -466,7 +467,7 @@ static void report_to(struct act_box *acts, const char *body)
 
 static void test_two_aggregators_tell_each_other(void **state)
 {
-	struct act_box *one = f.ctx.acts, *other = act_box_new();
+	struct act_box *one = f.ctx.acts, *other = act_box_new(NULL);
 	char body[256];
 
 	(void)state;
@@ -504,7 +505,7 @@ static void test_two_aggregators_tell_each_other(void **state)
 /* However late the other one hears of it. */
 static void test_a_request_ends_a_minute_after_it_was_asked(void **state)
 {
-	struct act_box *one = f.ctx.acts, *late = act_box_new(), *later = act_box_new();
+	struct act_box *one = f.ctx.acts, *late = act_box_new(NULL), *later = act_box_new(NULL);
 
 	(void)state;
 	assert_int_equal(ask("{'action':'drain','nodes':['alpha']}"), 202);
@@ -525,7 +526,7 @@ static void test_a_request_ends_a_minute_after_it_was_asked(void **state)
 /* An aggregator that comes back with older requests than the 64 of the other one. */
 static void test_older_requests_push_no_newer_ones_out(void **state)
 {
-	struct act_box *one = f.ctx.acts, *other = act_box_new();
+	struct act_box *one = f.ctx.acts, *other = act_box_new(NULL);
 	char oldest[ACT_ID_LEN], body[128];
 
 	(void)state;
@@ -552,6 +553,38 @@ static void test_older_requests_push_no_newer_ones_out(void **state)
 	assert_string_equal(text("requests.0.action"), "pause");
 	assert_string_equal(text("requests.1.action"), "resume");
 	act_box_free(other);
+}
+
+static void test_reports_of_waves_are_told_once(void **state)
+{
+	struct drain_log *logs[] = {f.ctx.decisions, drain_log_new()};
+	struct act_box *one = f.ctx.acts, *other = act_box_new(logs[1]);
+	const int64_t reported_ns = now;
+
+	(void)state;
+	assert_int_equal(send("POST", "/v1/drain/history",
+			      "{" WAVE ",'nodes':[{'name':'\u00e9','outcome':'drained'}]}"),
+			 200);
+	assert_int_equal(send("POST", "/v1/drain/history", "{" WAVE ",'evictions':7}"), 200);
+	now += NS_PER_SEC;
+	for (int i = 0; i < 2; i++) {
+		tell_all(one, other);
+		tell_all(other, one);
+	}
+	for (int i = 0; i < 2; i++) {
+		f.ctx.decisions = logs[i];
+		assert_int_equal(api_fixture_get(&f, "/v1/drain/history"), 200);
+		assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items")), 2);
+		assert_true(document_time(api_fixture_at(f.json, "items.0"), "time") * NS_PER_SEC ==
+			    reported_ns);
+		assert_string_equal(text("items.0.reason"), "stopped");
+		assert_string_equal(text("items.0.text"), "wave p stopped; 0 of 0 nodes drained, 7 "
+							  "evictions, 0 refused");
+		assert_string_equal(text("items.1.report.nodes.0.name"), "\u00e9");
+	}
+	f.ctx.decisions = logs[0];
+	act_box_free(other);
+	drain_log_free(logs[1]);
 }
 
 /* More of them wait than one aggregator lets in. */
@@ -598,11 +631,18 @@ static void test_what_is_no_request_changes_nothing(void **state)
 		{12, "{\"holder\":\"a\",\"transitions\":1}", true},
 		{12, "{\"holder\":\"a\"}", false},
 		{12, TOLD(""), false},
+		{14, "a wave", false},
+		{14, "a wave\n{}", false},
+		{14, "a wave\n" TOLD(""), false},
+		{14,
+		 "\xff\n{\"kind\":\"WaveReport\",\"plan\":\"p\",\"begin\":\"2026-01-31T12:00:00Z\","
+		 "\"end\":\"2026-01-31T12:01:00Z\",\"outcome\":\"stopped\"}",
+		 false},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct act_box *box = act_box_new();
+		struct act_box *box = act_box_new(NULL);
 		struct buf body = BUF_INIT, out = BUF_INIT;
 		struct error why = {""};
 		struct jsonw w;
@@ -676,6 +716,7 @@ int main(void)
 		TEST(test_two_aggregators_tell_each_other),
 		TEST(test_a_request_ends_a_minute_after_it_was_asked),
 		TEST(test_older_requests_push_no_newer_ones_out),
+		TEST(test_reports_of_waves_are_told_once),
 		TEST(test_64_told_requests_are_remembered),
 		TEST(test_what_is_no_request_changes_nothing),
 		TEST(test_reading_is_not_acting),

@@ -52,7 +52,7 @@ static int open_fixture(void **state)
 	api_fixture_open(&f, quota_fixture_view(items.data));
 	buf_fini(&items);
 	f.ctx.buckets = &source;
-	f.ctx.acts = act_box_new();
+	f.ctx.acts = act_box_new(NULL);
 	f.ctx.decisions = drain_log_new();
 	f.ctx.reservations = reservations_new();
 	assert_int_equal(reservations_claim(f.ctx.reservations,

@@ -513,8 +513,8 @@ static void test_recorder(void **unused)
 	struct reservations *reservations = reservations_new();
 	struct interval *made = interval_make(3, 4, 2);
 	const struct frame_header header = {.node = "node-a"};
-	struct buf body;
-	const struct ingest_interval told = {&header, 1, &body, 1, made, T0};
+	struct buf bodies[BODY_PARTS_MAX];
+	const struct ingest_interval told = {&header, 1, bodies, 1, made, T0};
 	struct record_segments found;
 	struct recorder_config config = {r.dir, 60 * NS_PER_SEC, 1,
 					 plans, reservations,	 &r.counters};
@@ -526,10 +526,10 @@ static void test_recorder(void **unused)
 	assert_int_equal(recorder_open(&r.recorder, &config, &error), 0);
 	model_put(r.model, model_fixture_node("a", 4, 8));
 	publish(&r, 0);
-	assert_int_equal(body_encode_interval(made, true, &body, &error), 1);
+	assert_int_equal(body_encode_interval(made, true, bodies, &error), 1);
 	for (int verdict = 0; verdict <= USAGE_REFUSED; verdict++)
 		recorder_interval(r.recorder, &told, (enum usage_verdict)verdict);
-	buf_fini(&body);
+	buf_fini(bodies);
 	publish(&r, 61);
 	assert_true(await(has_written, &r, 20));
 	recorder_planned(r.recorder, T0 + 62 * NS_PER_SEC);
