@@ -107,7 +107,7 @@ static const struct option_spec specs[] = {
 		"are served, and each answer ends its connection, so that load balancers use "
 		"another aggregator."),
 	TEXT_OPTION("record", AT(config.record_dir), "DIR", NULL,
-		    "Directory of a record of all that agents and the Kubernetes API tell, for "
+		    "Directory of a record of the received intervals and Kubernetes objects, for "
 		    "evenkeel replay. Of one aggregator alone."),
 	RANGE_OPTION(OPTION_DURATION, "record-keep", AT(config.record_keep_ns), "DURATION", "24h",
 		     60e9, 366 * 86400e9, "Delete what was recorded longer ago."),

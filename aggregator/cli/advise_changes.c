@@ -13,6 +13,7 @@
  */
 #include "aggregator/cli/advise.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -260,23 +261,28 @@ static void print_autoscaler(struct advise *a, const struct kind_row *kind, cons
 	struct buf policy = BUF_INIT;
 	struct jsonw w;
 	cJSON *object;
-	char *text;
+	char *text, *own;
 
 	jsonw_init(&w, &policy);
 	jsonw_object_open(&w);
 	write_containers(a, &w, "containerPolicies", first, NULL, write_bounds);
 	jsonw_object_close(&w);
+	/* A StatefulSet may have the name of a Deployment. */
+	own = mem_printf("%s-%s", kind->kind, name);
+	for (size_t i = 0; i < strlen(kind->kind); i++)
+		own[i] = (char)tolower(own[i]);
 	text = mem_printf(
 		"{\"apiVersion\":\"autoscaling.k8s.io/v1\",\"kind\":\"VerticalPodAutoscaler\","
 		"\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\"},\"spec\":{\"targetRef\":{"
 		"\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"%s\"},"
 		"\"updatePolicy\":{\"updateMode\":\"Off\"},\"resourcePolicy\":%s}}",
-		name, document_text(first, "namespace"), kind->version, kind->kind, name,
+		own, document_text(first, "namespace"), kind->version, kind->kind, name,
 		policy.data);
 	object = cJSON_Parse(text);
 	json_yaml_write(object, true, &a->cli->out);
 	cJSON_Delete(object);
 	free(text);
+	free(own);
 	buf_fini(&policy);
 }
 

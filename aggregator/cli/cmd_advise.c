@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <utlist.h>
 
 #include "aggregator/cli/advise.h"
 #include "aggregator/cli/columns.h"
@@ -231,6 +232,24 @@ static void explain(struct cli *cli, const cJSON *item)
 	lines_wrap_list(cli, 2, document_at(item, "explanation"));
 }
 
+/* Of items in order of names, as the rows. */
+static int compare_urgency(const cJSON *a, const cJSON *b)
+{
+	double x = document_number(a, "urgency"), y = document_number(b, "urgency");
+
+	return (x < y) - (x > y);
+}
+
+static void explain_all(struct advise *a)
+{
+	int64_t limit = a->cli->options->limit, told = 0;
+
+	DL_SORT(a->items->child, compare_urgency);
+	for (const cJSON *item = a->items->child; item && (limit <= 0 || told < limit);
+	     item = item->next, told++)
+		explain(a->cli, item);
+}
+
 static void show_table(struct advise *a)
 {
 	struct row row = {.cli = a->cli, .table = columns_start(a->cli, columns, fields)};
@@ -251,10 +270,10 @@ static void show_table(struct advise *a)
 	table_free(row.table);
 	if (output_is_rows(a->cli->form))
 		return;
-	for (row.item = document_first(a->items, ""); row.item && a->cli->options->explain;
-	     row.item = row.item->next)
-		explain(a->cli, row.item);
-	if (!a->cli->operand_count)
+	if (a->cli->options->explain)
+		explain_all(a);
+	/* The total is of all. */
+	if (!a->cli->operand_count && !a->unsure)
 		say_total(a->cli, a->total);
 }
 
@@ -281,7 +300,8 @@ static int fail_empty(struct advise *a)
 		return error_fail(reason, CLI_STALE,
 				  "no measured container matches --namespace or --selector");
 	return error_fail(reason, CLI_STALE,
-			  "no demand was measured: agents of this version tell it, once pods run");
+			  "no demand is measured yet: it takes pods that run, and agents of this "
+			  "version");
 }
 
 static int show(struct advise *a, const struct list *l)
@@ -312,6 +332,10 @@ static int check_usage(struct cli *cli)
 	if (o->nodes && o->output >= OUTPUT_COMMANDS)
 		return error_fail(&cli->reason, CLI_USAGE,
 				  "--nodes and -o patch, vpa or scenario: take one of them");
+	if (o->nodes && output_is_rows(cli->form))
+		return error_fail(&cli->reason, CLI_USAGE,
+				  "--nodes prints scenarios and no containers: it goes with -o "
+				  "table, wide, json and yaml");
 	if (o->throttled_below && !advice_read_share(o->throttled_below, &share))
 		return error_fail(
 			&cli->reason, CLI_USAGE,

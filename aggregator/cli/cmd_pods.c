@@ -31,6 +31,8 @@ static const struct usage_key sort_keys[] = {
 	[BY_OOM] = {.at = "contention.oomKills"},
 	[BY_P95] = {0},
 };
+/* What the table of --contention shows. */
+static const struct usage_key cpu_waiting = {.at = "contention.cpu"};
 
 static const struct option_spec specs[] = {
 	CLI_FLAG("all", 'a', all,
@@ -39,8 +41,9 @@ static const struct option_spec specs[] = {
 		   "Window of MEAN, SIGMA and CPU-MAX."),
 	CLI_CHOICE("sort-by", 0, sort, "KEY", "name", sort_words,
 		   "name, or greatest first: cpu, memory, throttled, requests (the larger share of "
-		   "use in requests of CPU and memory), waiting (the larger of CPU and memory), "
-		   "oom, p95 (of the newest hour; in a column of its own)."),
+		   "use in requests of CPU and memory), waiting (the larger of CPU and memory; "
+		   "with --contention of CPU), oom, p95 (of the newest hour; in a column of its "
+		   "own)."),
 	CLI_REVERSE,
 	CLI_TEXT("node", 0, node, "NODE", "Only pods on this node."),
 	CLI_FLAG("containers", 0, containers,
@@ -267,7 +270,7 @@ static const struct column contention_columns[] = {
 	{"STATUS", FORM_LEFT, cell_status, .at = "phase", .of_api = true},
 	{"CPU", FORM_RIGHT, cell_cpu, .at = USAGE_CPU},
 	{"THROTTLED", FORM_RIGHT, usage_cell_throttled, .at = NULL},
-	{"WAITING", FORM_RIGHT, cell_share, .at = "contention.cpu"},
+	{"CPU-WAITING", FORM_RIGHT, cell_share, .at = "contention.cpu"},
 	{"LIKELY-CAUSE", FORM_NAME, cell_cause, .at = "contention.cause.share"},
 	{"SHARE", FORM_RIGHT, cell_share, .at = "contention.cause.share"},
 	{"AGE", FORM_LEFT, usage_cell_age, .at = NULL},
@@ -381,9 +384,11 @@ static void add_row(struct usage_table *p, const cJSON *pod, enum row_state stat
 	const char *namespace = document_text_or(pod, "namespace", "");
 	char *name = mem_printf("%s\n%s", namespace, document_text(pod, "name"));
 	int sort = p->cli->options->sort;
+	bool cpu_alone = sort == BY_WAITING && p->cli->options->contention;
+	const struct usage_key *by = cpu_alone ? &cpu_waiting : &sort_keys[sort];
 	double key = sort == BY_P95	    ? newest_p95(pod)
 		     : sort == BY_THROTTLED ? throttled_key(pod)
-					    : usage_key_of(p->cli, pod, &sort_keys[sort]);
+					    : usage_key_of(p->cli, pod, by);
 
 	p->namespaced |= namespace[0] != '\0';
 	p->known |= is_known(pod);
@@ -493,7 +498,7 @@ const struct command command_pods = {
 		     {"evenkeel pods -A --contention --sort-by waiting",
 		      "Pods that wait for CPU, and whom they likely wait for."}},
 	.terms = {"SIGMA", "RESIZE", "THROTTLED", "OOM", "WORKSET", "CPU-KERNEL", "BURST", "HIGH",
-		  "WAITING", "LIKELY-CAUSE", "STALLED", "late", "expired"},
+		  "WAITING", "CPU-WAITING", "LIKELY-CAUSE", "STALLED", "late", "expired"},
 	.specs = specs,
 	.lists = true,
 	.run = run,

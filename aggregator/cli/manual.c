@@ -58,6 +58,8 @@ const struct option_note cli_manual[] = {
 	{NULL, "CPU-RESERVED",
 	 "Reserve of a plan above the mean of real use: deviations, peaks, placeholders and pods "
 	 "that come earlier. MEM-RESERVED likewise."},
+	{NULL, "CPU-WAITING",
+	 "Share of the last 5 minutes in which some task waited for a CPU because of neighbours."},
 	{NULL, "drain", "The node is in the wave and may be drained now."},
 	{NULL, "drained", "The node is cordoned and empty, and may be removed."},
 	{NULL, "DUE-IN",

@@ -134,10 +134,10 @@ static void shows_likely_causes(void **state)
 
 	cli_fixture_check(
 		&g, &pods_contention_kind, CLI_OK,
-		"NAMESPACE  NAME  NODE       CPU  THROTTLED  WAITING  LIKELY-CAUSE  SHARE\n"
-		"shop       a     worker-1  120m         0%      21%  batch/hog       88%\n"
-		"shop       b     worker-1  120m         0%      10%  (system)        50%\n"
-		"shop       c     worker-1  120m        90%      10%  -                 -\n",
+		"NAMESPACE  NAME  NODE       CPU  THROTTLED  CPU-WAITING  LIKELY-CAUSE  SHARE\n"
+		"shop       a     worker-1  120m         0%          21%  batch/hog       88%\n"
+		"shop       b     worker-1  120m         0%          10%  (system)        50%\n"
+		"shop       c     worker-1  120m        90%          10%  -                 -\n",
 		"");
 }
 
@@ -460,6 +460,23 @@ static void sorts_by_what_hurts(void **state)
 	}
 }
 
+/* The table of --contention shows waiting for CPU alone. */
+static void sorts_contention_by_cpu(void **state)
+{
+#define WAITS(name, cpu, memory)                                                                   \
+	POD("shop", name, "Pod", NOW, ",\"contention\":{\"cpu\":" cpu ",\"memory\":" memory "}")
+	static const char little[] = WAITS("a", "0.01", "0.9"), much[] = WAITS("b", "0.5", "0");
+	struct cli_fixture g = {.items = {little, much},
+				.options = {.sort = 5, .contention = true, .no_headers = true}};
+	struct error reason;
+	struct buf out;
+	(void)state;
+
+	assert_int_equal(cli_fixture_render(&g, &pods_contention_kind, &out, &reason), CLI_OK);
+	assert_true(strstr(out.data, "shop  b ") < strstr(out.data, "shop  a "));
+	buf_fini(&out);
+}
+
 #define SHARES(name, cpu, cpu_requests, memory, memory_requests)                                   \
 	"{\"name\":\"" name "\",\"usage\":{\"cpuMillicores\":{\"latest\":{\"value\":" cpu          \
 	"}},\"workingSetBytes\":{\"latest\":{\"value\":" memory                                    \
@@ -513,6 +530,7 @@ int main(void)
 		cmocka_unit_test(marks_slices_when_asked_for),
 		cmocka_unit_test(containers_have_rows_of_their_own),
 		cmocka_unit_test(sorts_by_what_hurts),
+		cmocka_unit_test(sorts_contention_by_cpu),
 		cmocka_unit_test(sorts_by_shares),
 		cmocka_unit_test(shows_age_where_something_is_stale),
 		cmocka_unit_test(tells_unthrottled_from_unknown),
