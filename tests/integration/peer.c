@@ -121,14 +121,16 @@ static void start_both(struct scene *s)
 	assert_int_equal(s->scheduler.count, NODES);
 }
 
-/* Both without reservations, and without those options. */
+/* Both without reservations. */
 static void start_again(struct scene *s, bool peers)
 {
 	for (int i = 0; i < 2; i++) {
 		stack_kill_aggregator(s->stack, i);
 		s->stack->aggregators[i].more = s->options[i] + (peers ? 0 : 2);
-		stack_start_aggregator(s->stack, i);
 	}
+	for (int i = 0; i < 2; i++)
+		stack_start_aggregator(s->stack, i);
+	assert_true(!peers || await(are_together, s, 20));
 }
 
 /* --- a scheduler ------------------------------------------------------------------------------ */
@@ -157,6 +159,26 @@ static int place_burst(const struct scene *s, bool alternate)
 	return stacked;
 }
 
+struct wait {
+	struct scene *scene;
+	int at, charged;
+};
+
+static bool has_all(void *ctx)
+{
+	const struct wait *w = ctx;
+
+	return metric(w->scene, w->at, CHARGED) == w->charged;
+}
+
+/* Also of what was told after an answer that went out alone. */
+static void await_charged(struct scene *s, int at, int charged)
+{
+	struct wait w = {s, at, charged};
+
+	assert_true(await(has_all, &w, 20));
+}
+
 /* --- together --------------------------------------------------------------------------------- */
 
 static double answers(const struct scene *s, const char *result)
@@ -174,25 +196,25 @@ static int unsure(const struct scene *s)
 	return (int)(answers(s, "late") + answers(s, "alone"));
 }
 
-/* Without an await, unless a busy machine had an answer go out alone. */
+/* Without an await. Where a busy machine has an answer go out alone, the pod is placed again. */
 static void the_other_knows_before_the_answer(void **state)
 {
 	struct scene *s = *state;
-	int known = 0;
+	int tries = 0;
 
 	start_both(s);
-	for (int pod = 0; pod < PODS; pod++) {
+	for (int pod = 0; pod < PODS;) {
 		double before = answers(s, "acknowledged");
 
+		assert_true(++tries < 10 * PODS && await(are_together, s, 20));
 		place(s, pod % 2, pod % 2, pod);
 		if (answers(s, "acknowledged") < before + 2)
 			continue;
 		assert_true(metric(s, 1 - pod % 2, CHARGED) == pod + 1);
-		known++;
+		pod++;
 	}
 	print_message("an answer waits for %.3f ms, in the mean\n",
-		      500 * (metric(s, 0, WAITED) + metric(s, 1, WAITED)) / PODS / 2);
-	assert_true(known >= PODS / 2);
+		      500 * (metric(s, 0, WAITED) + metric(s, 1, WAITED)) / tries);
 }
 
 /* Pods of the quota's namespace that pass. */
@@ -213,6 +235,9 @@ static void both_hold_one_quota(void **state)
 
 	start_both(s);
 	both = fill_quota(s, true);
+	/* Again, as long as a busy machine has too many answers go out alone. */
+	for (; unsure(s) > QUOTA_CPUS / 2; both = fill_quota(s, true))
+		start_again(s, true);
 	alone = unsure(s);
 	start_again(s, false);
 	one = fill_quota(s, false);
@@ -259,7 +284,8 @@ static void a_burst_stacks_no_more_than_by_one(void **state)
 	assert_true(await(are_measured, s, 60));
 	both = place_burst(s, true);
 	alone = unsure(s);
-	assert_true(metric(s, 0, CHARGED) == PODS && metric(s, 1, CHARGED) == PODS);
+	await_charged(s, 0, PODS);
+	await_charged(s, 1, PODS);
 	start_again(s, false);
 	assert_true(await(are_measured, s, 60));
 	one = place_burst(s, false);
@@ -267,23 +293,10 @@ static void a_burst_stacks_no_more_than_by_one(void **state)
 	assert_true(both <= one + alone);
 }
 
-struct wait {
-	struct scene *scene;
-	int charged;
-};
-
-static bool has_all(void *ctx)
-{
-	const struct wait *w = ctx;
-
-	return metric(w->scene, 1, CHARGED) == w->charged;
-}
-
 /* They would be in the frame of the reservation. An agent has the shared key, too. */
 static void a_shared_key_exchanges_no_requests_to_the_actuator(void **state)
 {
 	struct scene *s = *state;
-	struct wait w = {s, 1};
 	char *url = mem_printf("http://127.0.0.1:%d/v1/act/requests",
 			       s->stack->aggregators[0].http_port);
 	struct buf answer = BUF_INIT;
@@ -292,7 +305,7 @@ static void a_shared_key_exchanges_no_requests_to_the_actuator(void **state)
 	start_both(s);
 	assert_int_equal(http_post(url, "{\"action\":\"pause\"}", &answer), 202);
 	place(s, 0, 0, 0);
-	assert_true(await(has_all, &w, 20));
+	await_charged(s, 1, 1);
 	act = stack_get(s->stack, 1, "/v1/act");
 	assert_int_equal(cJSON_GetArraySize(json_at(act, "requests")), 0);
 	cJSON_Delete(act);
@@ -301,11 +314,6 @@ static void a_shared_key_exchanges_no_requests_to_the_actuator(void **state)
 }
 
 /* --- alone ------------------------------------------------------------------------------------ */
-
-static bool is_alone(void *ctx)
-{
-	return metric(ctx, 0, CONNECTED) == 0;
-}
 
 static bool logged(const struct scene *s, const char *text)
 {
@@ -321,6 +329,12 @@ static bool logged(const struct scene *s, const char *text)
 	return found;
 }
 
+static bool is_alone(void *ctx)
+{
+	return metric(ctx, 0, CONNECTED) == 0 &&
+	       logged(ctx, "schedulers are answered without the other aggregator");
+}
+
 static const char *peer_state(const struct scene *s, cJSON **status)
 {
 	*status = stack_get(s->stack, 0, "/v1/status");
@@ -330,7 +344,7 @@ static const char *peer_state(const struct scene *s, cJSON **status)
 static void a_silent_one_costs_an_answer_5_ms_once(void **state)
 {
 	struct scene *s = *state;
-	struct wait w = {s, 8};
+	double late, busy_s;
 	cJSON *status, *doctor;
 	char *text;
 
@@ -338,24 +352,27 @@ static void a_silent_one_costs_an_answer_5_ms_once(void **state)
 	kill(s->stack->aggregators[1].pid, SIGSTOP);
 	assert_int_equal(waitpid(s->stack->aggregators[1].pid, NULL, WUNTRACED),
 			 s->stack->aggregators[1].pid);
+	busy_s = process_cpu(s->stack->aggregators[0].pid).waited_s;
 	for (int pod = 0; pod < 4; pod++)
 		place(s, 0, 0, pod);
-	assert_true(metric(s, 0, ANSWERS "\"late\"}") == 1);
-	assert_true(metric(s, 0, ANSWERS "\"alone\"}") == 7);
+	busy_s = process_cpu(s->stack->aggregators[0].pid).waited_s - busy_s;
+	late = metric(s, 0, ANSWERS "\"late\"}");
+	/* On a busy machine the silence of a second may be over before the first question. */
+	assert_true(late == 1 || (late == 0 && is_alone(s)));
+	assert_true(metric(s, 0, ANSWERS "\"alone\"}") == 8 - late);
 	print_message("8 answers waited for %.3f ms together\n", 1000 * metric(s, 0, WAITED));
-	assert_true(metric(s, 0, WAITED) < patience(0.02));
+	assert_true(metric(s, 0, WAITED) < patience(0.02) + busy_s);
 	assert_true(await(is_alone, s, 10));
-	assert_true(logged(s, "schedulers are answered without the other aggregator"));
 	assert_string_equal(peer_state(s, &status), "alone");
 	doctor = stack_get(s->stack, 0, "/v1/doctor");
 	text = cJSON_PrintUnformatted(doctor);
 	assert_non_null(strstr(text, "the other aggregator is not connected"));
-	for (int pod = 4; pod < w.charged; pod++)
+	for (int pod = 4; pod < 8; pod++)
 		place(s, 0, 0, pod);
-	assert_true(metric(s, 0, ANSWERS "\"late\"}") == 1);
+	assert_true(metric(s, 0, ANSWERS "\"late\"}") == late);
 	kill(s->stack->aggregators[1].pid, SIGCONT);
 	assert_true(await(are_together, s, 20));
-	assert_true(await(has_all, &w, 10));
+	await_charged(s, 1, 8);
 	cJSON_Delete(status);
 	cJSON_Delete(doctor);
 	cJSON_free(text);
@@ -364,18 +381,18 @@ static void a_silent_one_costs_an_answer_5_ms_once(void **state)
 static void a_new_one_gets_all_reservations(void **state)
 {
 	struct scene *s = *state;
-	struct wait w = {s, 6};
 
 	start_both(s);
 	place(s, 1, 1, 0);
+	await_charged(s, 0, 1);
 	stack_kill_aggregator(s->stack, 1);
-	for (int pod = 1; pod < w.charged; pod++)
+	for (int pod = 1; pod < 6; pod++)
 		place(s, 0, 0, pod);
 	stack_start_aggregator(s->stack, 1);
 	assert_true(await(are_together, s, 20));
-	assert_true(await(has_all, &w, 10));
-	place(s, 1, 1, w.charged);
-	assert_true(metric(s, 0, CHARGED) == w.charged + 1);
+	await_charged(s, 1, 6);
+	place(s, 1, 1, 6);
+	await_charged(s, 0, 7);
 }
 
 static bool has_met_a_stranger(void *ctx)
