@@ -64,6 +64,13 @@ static void expect(const char *const *words, int code, const char *says)
 	buf_fini(&err);
 }
 
+/* A busy machine may take longer than the limit to start a shell. */
+static bool starts(void *path)
+{
+	expect(WORDS("nodes", "--timeout=200ms"), 1, "did not end within 0.2s");
+	return access(path, F_OK) == 0;
+}
+
 /* --timeout bounds an exec plugin; completion starts none. */
 static void test_exec_plugins(void **state)
 {
@@ -80,8 +87,7 @@ static void test_exec_plugins(void **state)
 	write_config(text);
 	expect(WORDS("__complete", "nodes", ""), 0, ":4\n");
 	assert_int_not_equal(access(started, F_OK), 0);
-	expect(WORDS("nodes", "--timeout=200ms"), 1, "did not end within 0.2s");
-	assert_int_equal(access(started, F_OK), 0);
+	assert_true(await(starts, started, 20));
 	free(text);
 	free(started);
 }
