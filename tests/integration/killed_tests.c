@@ -278,11 +278,15 @@ static void test_run_again(void **state)
 	}
 }
 
-/* The first program waits for a file that the second makes; the second fails if it makes the file. */
+/*
+ * The first program waits for a file that the second makes, for a second where it cannot come; the
+ * second fails if it makes the file.
+ */
 static void expect_output(const char *jobs, const char *again, const char *between, bool passes)
 {
 	char *folder = folder_make();
-	char *waits = entry("awaits", folder, "file"), *makes = entry("fails", folder, "file");
+	char *waits = entry(passes && again[0] == '0' ? "awaits" : "looks", folder, "file");
+	char *makes = entry("fails", folder, "file");
 	char *argv[] = {(char *)"tests/run",
 			(char *)"-j",
 			(char *)jobs,
@@ -374,8 +378,8 @@ static int be(const char *how, const char *file)
 		return 1;
 	if (strcmp(how, "fails") == 0 || strcmp(how, "sanitizer") == 0)
 		return fail_first(file, how[0] == 's');
-	if (strcmp(how, "awaits") == 0)
-		return !await(is_there, (void *)file, 1);
+	if (strcmp(how, "awaits") == 0 || strcmp(how, "looks") == 0)
+		return !await(is_there, (void *)file, how[0] == 'a' ? SECONDS : 1);
 	if (strcmp(how, "overflows") == 0)
 		return overflow(file);
 	if (strcmp(how, "daemon") == 0)
