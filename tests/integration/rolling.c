@@ -228,7 +228,7 @@ static void replace(struct scene *s, int i)
 
 	assert_true(await(are_both_ready, s, 90));
 	kill(pid, SIGTERM);
-	assert_true(await(is_unready, url, 1));
+	assert_true(await(is_unready, url, 10));
 	json = stack_get(s->stack, i, "/v1/status");
 	assert_non_null(json);
 	cJSON_Delete(json);
