@@ -102,7 +102,7 @@ static struct terminal open_terminal(const char *words, const char *server, unsi
 /* Everything up to the second picture. */
 static char *read_picture(const struct terminal *t)
 {
-	int64_t end_ns = clock_mono_ns() + PATIENCE_S * NS_PER_SEC;
+	int64_t end_ns = clock_mono_ns() + (int64_t)(patience(PATIENCE_S) * NS_PER_SEC);
 	struct buf text = BUF_INIT;
 	const char *first, *second;
 
