@@ -28,6 +28,7 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/ingest_admits.h"
+#include "tests/process.h"
 
 #define PATIENCE_NS (30 * NS_PER_SEC)
 
@@ -39,19 +40,6 @@ struct scene {
 	struct counters counters;
 	struct ingest *ingests[2];
 };
-
-static int free_port(void)
-{
-	struct sockaddr_in address = {.sin_family = AF_INET,
-				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof(address);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-	close(fd);
-	return ntohs(address.sin_port);
-}
 
 static int setup(void **state)
 {
