@@ -28,8 +28,9 @@
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/ingest_admits.h"
+#include "tests/process.h"
 
-enum { STEP_MS = 10, STEPS_MOST = 3000, PORT = 29571 };
+enum { STEP_MS = 10, STEPS_MOST = 3000 };
 
 static const char question[] = "a question", answer[] = "an answer";
 
@@ -48,7 +49,7 @@ static int setup(void **state)
 	snprintf(s->dir, sizeof(s->dir), "/tmp/evenkeel-test-XXXXXX");
 	assert_non_null(mkdtemp(s->dir));
 	s->urls[0] = mem_printf("ipc://%s/ingest", s->dir);
-	s->urls[1] = mem_printf("tcp://127.0.0.1:%d", PORT + getpid() % 1000);
+	s->urls[1] = mem_printf("tcp://127.0.0.1:%d", free_port());
 	s->front = mem_printf("ipc://%s/front", s->dir);
 	*state = s;
 	return 0;
