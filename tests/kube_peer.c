@@ -23,6 +23,7 @@
 #include "aggregator/model/object.h"
 #include "shared/buf.h"
 #include "shared/mem.h"
+#include "tests/process.h"
 
 enum { REQUEST_MAX = 96 << 10, AWAIT_SECONDS = 20 };
 
@@ -398,7 +399,6 @@ static void open_listener(struct kube_peer *p)
 		.sin_port = htons((uint16_t)p->port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
-	socklen_t len = sizeof(a);
 	int on = 1, rc;
 
 	p->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -407,9 +407,6 @@ static void open_listener(struct kube_peer *p)
 	assert(rc == 0);
 	rc = listen(p->listener, 64);
 	assert(rc == 0);
-	rc = getsockname(p->listener, (struct sockaddr *)&a, &len);
-	assert(rc == 0);
-	p->port = ntohs(a.sin_port);
 	pthread_create(&p->thread, NULL, listen_thread, p);
 }
 
@@ -438,6 +435,7 @@ struct kube_peer *kube_peer_new(void)
 
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->changed, NULL);
+	p->port = free_port(); /* not an ephemeral one: it stays free while the server refuses */
 	open_listener(p);
 	p->url = mem_printf("http://127.0.0.1:%d", p->port);
 	return p;
