@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "aggregator/actuator/mailbox.h"
@@ -162,23 +163,6 @@ static void expect_state(struct scene *s, int i, const char *state)
 		fail_msg("aggregator %d does not have the request as %s", i, state);
 }
 
-/* The request as it was made, its reason, and the actuator that reported. */
-static void expect_outcome(struct scene *s, int i)
-{
-	const cJSON *request;
-	cJSON *act;
-
-	expect_state(s, i, "refused");
-	act = stack_get(s->stack, i, "/v1/act");
-	assert_int_equal(cJSON_GetArraySize(json_at(act, "requests")), 1);
-	request = json_at(act, "requests")->child;
-	assert_string_equal(json_at(request, "action")->valuestring, "drain");
-	assert_string_equal(json_at(request, "nodes")->child->valuestring, "bravo");
-	assert_string_equal(json_at(request, "reasons")->child->valuestring, "bravo: it is gone");
-	assert_string_equal(json_at(act, "actuator.holder")->valuestring, "actuator-1");
-	cJSON_Delete(act);
-}
-
 static bool is_told_of_an_actuator(void *ctx)
 {
 	const struct scene *s = ctx;
@@ -187,6 +171,24 @@ static bool is_told_of_an_actuator(void *ctx)
 
 	cJSON_Delete(act);
 	return told;
+}
+
+/* The request as it was made, its reason, and the actuator that reported: each is a frame. */
+static void expect_outcome(struct scene *s, int i)
+{
+	const cJSON *request;
+	cJSON *act;
+
+	expect_state(s, i, "refused");
+	assert_true(await(is_told_of_an_actuator, s, PATIENCE_S));
+	act = stack_get(s->stack, i, "/v1/act");
+	assert_int_equal(cJSON_GetArraySize(json_at(act, "requests")), 1);
+	request = json_at(act, "requests")->child;
+	assert_string_equal(json_at(request, "action")->valuestring, "drain");
+	assert_string_equal(json_at(request, "nodes")->child->valuestring, "bravo");
+	assert_string_equal(json_at(request, "reasons")->child->valuestring, "bravo: it is gone");
+	assert_string_equal(json_at(act, "actuator.holder")->valuestring, "actuator-1");
+	cJSON_Delete(act);
 }
 
 static void report_wave(const struct scene *s, int i)
@@ -275,6 +277,14 @@ static bool is_asked(void *ctx)
 	return found;
 }
 
+/* The command has written its first line. */
+static bool has_told(void *log)
+{
+	struct stat info;
+
+	return stat(log, &info) == 0 && info.st_size > 0;
+}
+
 /* The new aggregator does not know the request before the other one tells it. */
 static void the_command_outlives_its_aggregator(void **state)
 {
@@ -297,6 +307,8 @@ static void the_command_outlives_its_aggregator(void **state)
 	pid = process_start(log, argv);
 	assert_true(await(is_asked, s, PATIENCE_S));
 	report(s, 1);
+	/* It has the answer to its request by then. */
+	assert_true(await(has_told, log, PATIENCE_S));
 	stack_kill_aggregator(s->stack, 0);
 	stack_start_aggregator(s->stack, 0);
 	expect_state(s, 0, "taken");
