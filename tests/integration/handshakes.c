@@ -415,17 +415,23 @@ static int say_pieces(struct client *c, int pieces)
 	return said;
 }
 
-/* Whether or not a request came before: three records are more than any request begins with. */
+/*
+ * Whether or not a request came before: three records are more than any request begins with. A busy
+ * machine may cut the connection later, but without the end of the message, which is not said.
+ */
 static void test_long_words_after_the_handshake_are_cut(void **state)
 {
+	struct buf got = BUF_INIT;
+
 	for (int asks = 0; asks < 2; asks++) {
 		struct client c = connect_client(*state, 0, asks);
 		int said = say_pieces(&c, 7);
 
 		print_message("cut after %d kB\n", said * PIECE / 1000);
-		assert_in_range(said, 0, 6); /* of 7 */
+		assert_true(said < 7 || stranger_hear(c.fd, 10000, &got));
 		close_client(&c);
 	}
+	buf_fini(&got);
 }
 
 static double cost_kib(struct scene *s, int aggregator, bool asks, int pieces)
