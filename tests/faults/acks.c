@@ -26,7 +26,7 @@
 
 #define PATIENCE_NS (30 * NS_PER_SEC)
 
-enum { INTERVALS = 20 };
+enum { INTERVALS = 20, TURN_MS = 10 };
 
 /* --- the ring: all intervals, for ever -------------------------------------------------------- */
 
@@ -52,6 +52,7 @@ struct scene {
 	struct ring ring;
 	struct sender *sender;
 	int nn, fd; /* the peer's socket, and its NN_RCVFD */
+	int64_t now_ns; /* the sender's: it stands still while this program does */
 	/* the last request */
 	_Alignas(size_t) char route[64];
 	size_t route_len;
@@ -117,14 +118,15 @@ static void turn(struct scene *s)
 {
 	struct pollfd fds[] = {{sender_fd(s->sender), POLLIN, 0}, {s->fd, POLLIN, 0}};
 
-	sender_step(s->sender, &s->ring, clock_mono_ns());
-	poll(fds, 2, 10);
+	s->now_ns += TURN_MS * NS_PER_MS;
+	sender_step(s->sender, &s->ring, s->now_ns);
+	poll(fds, 2, TURN_MS);
 }
 
 #define TURN_UNTIL(s, condition)                                                                   \
 	do {                                                                                       \
-		int64_t limit_ = clock_mono_ns() + PATIENCE_NS;                                    \
-		while (!(condition) && clock_mono_ns() < limit_)                                   \
+		int64_t limit_ = (s)->now_ns + PATIENCE_NS;                                        \
+		while (!(condition) && (s)->now_ns < limit_)                                       \
 			turn(s);                                                                   \
 		assert_true(condition);                                                            \
 	} while (0)
