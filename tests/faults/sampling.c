@@ -211,7 +211,8 @@ static void test_budget(void **state)
 {
 	enum { CGROUPS = 300 };
 	struct scene *s = *state;
-	int64_t begin = clock_mono_ns();
+	int64_t begin = clock_mono_ns(), opened;
+	double ticked_hz; /* however slow this machine is */
 	char name[16];
 
 	if (!s->cgroups)
@@ -227,10 +228,12 @@ static void test_budget(void **state)
 		skip();
 	}
 	assert_int_equal(sampling_period_ns(s->sampling), NS_PER_SEC / 10);
+	opened = clock_mono_ns();
 	start_work(s);
 	ticks(s, 20);
+	ticked_hz = 20.0 * NS_PER_SEC / (double)(clock_mono_ns() - opened);
 	assert_true(take(s));
-	assert_true(s->rate_hz > 7 && s->rate_hz < 10.5);
+	assert_true(s->rate_hz > 0.75 * ticked_hz && s->rate_hz < 10.5);
 	while (sampling_period_ns(s->sampling) < NS_PER_SEC / 2) {
 		tick(s);
 		assert_true(clock_mono_ns() - begin < 60 * NS_PER_SEC);
