@@ -430,3 +430,14 @@ cJSON *kube_testbed_expect_state(struct kube_testbed *s, int i, const char *reso
 	}
 	return e.found;
 }
+
+double kube_testbed_waited_s(const struct kube_testbed *s)
+{
+	const struct control_plane *c = s->plane;
+	const pid_t pids[] = {c->etcd, c->apis[0].pid, c->scheduler, c->controllers, getpid()};
+	double sum = 0;
+
+	for (size_t i = 0; i < sizeof(pids) / sizeof(pids[0]); i++)
+		sum += pids[i] ? process_cpu(pids[i]).waited_s : 0;
+	return sum;
+}

@@ -71,3 +71,5 @@ void kube_testbed_expect(struct kube_testbed *s, int i, size_t bound);
  */
 cJSON *kube_testbed_expect_state(struct kube_testbed *s, int i, const char *resource,
 				 const char *state);
+/* Seconds for which the control plane's programs and this one waited for a CPU so far. */
+double kube_testbed_waited_s(const struct kube_testbed *s);
