@@ -113,7 +113,10 @@ static void follow_pod(struct lab_run *r)
 	fputs(POD, f);
 	fclose(f);
 	kubectl(r, (const char *const[]){"create", "-f", path, NULL}, &out);
-	kubectl(r, (const char *const[]){"wait", "--for=condition=Ready", "pod/mine", NULL}, &out);
+	kubectl(r,
+		(const char *const[]){"wait", "--timeout=60s", "--for=condition=Ready", "pod/mine",
+				      NULL},
+		&out);
 	assert_true(await(is_measured, r, MEASURED_S));
 	print_message("          a pod of 700m uses %.0fm\n", measured(r));
 	assert_true(measured(r) > 690 && measured(r) < 710);
