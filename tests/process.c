@@ -203,19 +203,19 @@ struct process_cpu process_cpu(pid_t pid)
 /*
  * Any port the kernel would name is one that it may give, before it is used, to somebody who
  * connects. Below those it gives none; tests that run at the same time begin to look at places of
- * their own.
+ * their own, and go on behind the last port, which may not be in use yet.
  */
 int free_port(void)
 {
 	int ports = first_ephemeral_port() - PORT_MIN;
-	uint32_t at;
+	static uint32_t at;
 
-	if (ports <= 0 || getrandom(&at, sizeof(at), 0) != sizeof(at)) {
+	if (ports <= 0 || (!at && getrandom(&at, sizeof(at), 0) != sizeof(at))) {
 		fprintf(stderr, "free port: no port below the ephemeral ones\n");
 		abort();
 	}
 	for (int i = 0; i < ports; i++) {
-		int port = PORT_MIN + (int)((at + (uint32_t)i) % (uint32_t)ports);
+		int port = PORT_MIN + (int)(at++ % (uint32_t)ports);
 
 		if (bind_port(port))
 			return port;
