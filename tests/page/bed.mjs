@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, openSync, readFileSync, writeFileSync } from "node:fs";
-import { X509Certificate, createHash, randomBytes } from "node:crypto";
+import { X509Certificate, createHash, randomBytes, randomInt } from "node:crypto";
 import { createServer } from "node:net";
 import { createRequire } from "node:module";
 
@@ -19,12 +19,17 @@ const BIN = process.env.BIN ?? "build/bin";
 const TB = process.env.TB ?? "build/tests";
 const OUT = "build/page";
 
+/* Below those that the kernel gives to connections of other tests, before the aggregator listens. */
 async function freePort() {
-	const server = createServer().listen(0, "127.0.0.1");
-	await new Promise((resolve) => server.once("listening", resolve));
-	const { port } = server.address();
-	await new Promise((resolve) => server.close(resolve));
-	return port;
+	const [first] = readFileSync("/proc/sys/net/ipv4/ip_local_port_range", "utf8").split("\t");
+	for (;;) {
+		const port = randomInt(10000, Number(first));
+		const server = createServer().listen(port, "127.0.0.1");
+		const free = await new Promise((resolve) => server.once("listening", () => resolve(true)).once("error", () => resolve(false)));
+		if (!free) continue;
+		await new Promise((resolve) => server.close(resolve));
+		return port;
+	}
 }
 
 /* Until the condition holds; what it last threw or said is the reason of the failure. */

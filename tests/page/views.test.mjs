@@ -174,13 +174,12 @@ test("drain: the wave, moves, verdicts, history", async () => {
 	const page = await openPage(bed.url, { hash: "#/drain" });
 	await page.getByText(/may be drained now, together/).waitFor();
 	await page.getByLabel("moves as lines").check();
-	const pods = (await bed.get("/v1/drain")).wave.pods;
-	await until("the moves of the wave", async () => (await rows(page, "Moves of the wave").count()) === pods);
+	const plan = () => bed.get("/v1/drain");
+	await until("the moves of the wave", async () => (await rows(page, "Moves of the wave").count()) === (await plan()).wave.pods);
 	await rows(page, "History of decisions").first().waitFor();
 	await examine(page, "drain");
-	const drained = (await bed.get("/v1/drain")).verdicts.drain;
 	await page.getByRole("button", { name: /^drain \d/ }).click();
-	await until("nodes that go", async () => (await rows(page, "Nodes: drain").count()) === drained);
+	await until("nodes that go", async () => (await rows(page, "Nodes: drain").count()) === (await plan()).verdicts.drain);
 	await page.getByRole("combobox", { name: /^Columns/ }).selectOption("used");
 	assert.deepEqual(page.faults(), []);
 	await page.close();
