@@ -7,29 +7,23 @@
  *   node added       it has copies of the DaemonSets' pods of its model
  *   workload scaled  added pods are copies, and pending; removed are a StatefulSet's last pods, and
  *                    of others pending pods, then the newest
- *   workload applied all of its pods are new, and pending
  */
 #include "aggregator/cli/whatif_internal.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "aggregator/api/pod_file.h"
-#include "aggregator/model/object.h"
 #include "aggregator/model/object_json.h"
 #include "shared/array.h"
 #include "shared/document.h"
-#include "shared/file.h"
 #include "shared/mem.h"
 #include "shared/quantity.h"
-#include "shared/yaml_json.h"
 
-enum { FILE_MOST = 64 << 20, DEPTH_MOST = 64, REPLICAS_MOST = 10000, NODES_MOST = 1000 };
+enum { NODES_MOST = 1000 };
 
 /* --- workloads -------------------------------------------------------------------------------- */
 
@@ -169,9 +163,9 @@ static int scale(struct whatif *w)
 
 	if (!rc) {
 		replicas = strtoul(of.rest, &end, 10);
-		if (*of.rest < '0' || *of.rest > '9' || *end || replicas > REPLICAS_MOST)
+		if (*of.rest < '0' || *of.rest > '9' || *end || replicas > WHATIF_REPLICAS_MOST)
 			rc = whatif_refuse(w, "must end in a number of replicas, at most %d",
-					   REPLICAS_MOST);
+					   WHATIF_REPLICAS_MOST);
 	}
 	if (!rc && document_is(document_controller(of.pods[0]), "kind", "DaemonSet"))
 		rc = whatif_refuse(w, "a DaemonSet has a pod on each node");
@@ -208,8 +202,7 @@ static bool has_resource(const struct whatif *w, const char *name)
 	return false;
 }
 
-/* Requests must not exceed limits, as in the API; object: "Pod NAME: ", whose container it is. */
-static int check_limits(const struct whatif *w, const char *object, const cJSON *container)
+int whatif_check_limits(const struct whatif *w, const char *object, const cJSON *container)
 {
 	const cJSON *limits = document_at(container, "resources.limits"), *request;
 
@@ -268,7 +261,7 @@ static int resize_container(struct whatif *w, cJSON *container, const char *amou
 		rc = set_amount(w, container, part, colon + 1);
 	}
 	free(text);
-	return rc ? rc : check_limits(w, "", container);
+	return rc ? rc : whatif_check_limits(w, "", container);
 }
 
 /* Amounts that the kubelet granted count as requests. */
@@ -571,195 +564,6 @@ static int taint(struct whatif *w)
 	return rc;
 }
 
-/* --- files ------------------------------------------------------------------------------------ */
-
-/* How many pods it makes; a pod of a DaemonSet is for one node. -EINVAL with the reason. */
-static int count_replicas(struct whatif *w, const cJSON *object, size_t *replicas)
-{
-	const char *kind = document_text_or(object, "kind", ""),
-		   *key = strcmp(kind, "Job") == 0 ? "parallelism" : "replicas";
-	const cJSON *member = document_at(document_at(object, "spec"), key);
-	double count = member ? document_number(document_at(object, "spec"), key) : 1;
-
-	if (strcmp(kind, "DaemonSet") == 0)
-		return whatif_refuse(w, "DaemonSet %s: give its Pods, each with its node",
-				     document_text_or(object, "metadata.name", ""));
-	if (isnan(count) || count < 0 || count > REPLICAS_MOST || count != floor(count))
-		return whatif_refuse(w, "%s %s: %s must be a whole number up to %d", kind,
-				     document_text_or(object, "metadata.name", ""), key,
-				     REPLICAS_MOST);
-	*replicas = (size_t)count;
-	return 0;
-}
-
-/* Refuses an object that would be left out of the cluster, or that the API would refuse. */
-static int check_object(struct whatif *w, const char *kind, const char *name, enum object_kind as,
-			const cJSON *object)
-{
-	static const char *const lists[] = {"spec.initContainers", "spec.containers"};
-	char field[OBJECT_FIELD_MAX] = "", *of = mem_printf("%s %s: ", kind, name);
-	struct object *read = NULL;
-	struct error why;
-	int rc = 0;
-
-	if (object_read(as, object, &read, field, &why))
-		rc = whatif_refuse(w, "%s%s: %s", of, field, why.text);
-	for (size_t i = 0; i < 2 && as == OBJECT_POD; i++)
-		for (const cJSON *c = document_first(object, lists[i]); c && !rc; c = c->next)
-			rc = check_limits(w, of, c);
-	object_drop(read);
-	free(of);
-	return rc;
-}
-
-/* The pods of the object replace those of the workload. */
-static int apply_workload(struct whatif *w, const cJSON *object)
-{
-	const char *kind = document_text_or(object, "kind", "");
-	struct workload of = {
-		.namespace = mem_strdup(document_text_or(object, "metadata.namespace", "default")),
-		.kind = mem_strdup(kind),
-		.name = mem_strdup(document_text_or(object, "metadata.name", "")),
-	};
-	size_t replicas = 0;
-	char *text = cJSON_PrintUnformatted(object);
-	struct buf json = BUF_INIT;
-	cJSON *pod = NULL;
-	int rc = count_replicas(w, object, &replicas);
-
-	if (!rc && pod_file_convert(w->text, text, strlen(text), &json, w->error)) {
-		error_prefix(w->error, "--apply");
-		rc = -EINVAL;
-	}
-	free(text);
-	if (rc)
-		goto out;
-	pod = cJSON_ParseWithLength(json.data, json.len);
-	whatif_set_text(pod, "apiVersion", "v1");
-	whatif_set_text(pod, "kind", "Pod");
-	whatif_set_text(whatif_object_in(pod, "metadata"), "namespace", of.namespace);
-	whatif_set_text(whatif_object_in(pod, "metadata"), "name", of.name);
-	whatif_let_wait(w, pod);
-	rc = check_object(w, kind, of.name, OBJECT_POD, pod);
-	if (rc)
-		goto out;
-	find_pods(w, &of);
-	for (size_t i = 0; i < of.count; i++)
-		whatif_remove(w, of.pods[i]);
-	for (; replicas > 0; replicas--) {
-		cJSON *copy = cJSON_Duplicate(pod, true);
-
-		whatif_give_name(copy, &w->pods_made);
-		whatif_add(w, copy);
-	}
-out:
-	cJSON_Delete(pod);
-	buf_fini(&json);
-	workload_fini(&of);
-	return rc;
-}
-
-/* Templates of other kinds, as of a SealedSecret, make no pods. */
-static bool makes_pods(const cJSON *object, bool known)
-{
-	const cJSON *template = document_at(object, "spec.template");
-
-	return template && (known || document_is(object, "kind", "Deployment") ||
-			    document_at(template, "spec"));
-}
-
-static int apply_object(struct whatif *w, cJSON *object)
-{
-	const char *kind = document_text(object, "kind"),
-		   *version = document_text(object, "apiVersion"),
-		   *name = document_text(object, "metadata.name"),
-		   *node = document_text(object, "spec.nodeName");
-	enum object_kind as = OBJECT_KINDS;
-	cJSON *old, *item;
-	bool known, pods;
-
-	if (kind && strcmp(kind, "List") == 0) {
-		cJSON_ArrayForEach (item, document_at(object, "items")) {
-			if (apply_object(w, item))
-				return -EINVAL;
-		}
-		return 0;
-	}
-	if (!kind || !name || !version)
-		return whatif_refuse(w, "an object must have apiVersion, kind and metadata.name");
-	known = object_kind_find(version, kind, &as) == 0;
-	pods = makes_pods(object, known);
-	if (!known && !pods) {
-		whatif_set_number(w->skipped, kind, 1 + fmax(0, document_number(w->skipped, kind)));
-		return 0;
-	}
-	w->applied++;
-	if (pods)
-		return apply_workload(w, object);
-	if (strcmp(kind, "Pod") == 0 && node && !whatif_find(w, "Node", "", node))
-		return whatif_refuse(w, "Pod %s: there is no node \"%s\"", name, node);
-	if (object_kind_namespaced(as) && !document_text(object, "metadata.namespace"))
-		whatif_set_text(whatif_object_in(object, "metadata"), "namespace", "default");
-	if (check_object(w, kind, name, as, object))
-		return -EINVAL;
-	old = whatif_find(w, kind, document_text_or(object, "metadata.namespace", ""), name);
-	if (old)
-		whatif_remove(w, old);
-	whatif_add(w, cJSON_Duplicate(object, true));
-	return 0;
-}
-
-/* Notes the kinds on which no answer depends; with nothing else in the file that is an error. */
-static int tell_skipped(const struct whatif *w)
-{
-	struct buf kinds = BUF_INIT;
-	const cJSON *of;
-	int rc = 0;
-
-	cJSON_ArrayForEach (of, w->skipped) {
-		buf_printf(&kinds, "%s%.0f %s", kinds.len ? ", " : "", of->valuedouble, of->string);
-	}
-	if (!w->applied)
-		rc = kinds.len
-			     ? whatif_refuse(w, "no answer depends on its objects: %s", kinds.data)
-			     : whatif_refuse(w, "there is no object");
-	else if (kinds.len)
-		buf_printf(w->notes, "--%s %s: skipped, as no answer depends on these: %s\n",
-			   w->option, w->text, kinds.data);
-	buf_fini(&kinds);
-	return rc;
-}
-
-static int apply(struct whatif *w)
-{
-	const struct yaml_json_limits limits = {DEPTH_MOST, FILE_MOST};
-	struct buf text = BUF_INIT, json = BUF_INIT;
-	size_t documents = 0;
-	char *line, *save;
-	int rc = file_read(w->text, FILE_MOST, &text, w->error);
-
-	w->applied = 0;
-	w->skipped = cJSON_CreateObject();
-	if (!rc)
-		rc = yaml_json_convert(file_name(w->text), text.data ? text.data : "", text.len,
-				       &limits, &json, &documents, w->error);
-	if (rc)
-		error_prefix(w->error, "--apply");
-	for (line = rc || !json.data ? NULL : strtok_r(json.data, "\n", &save); line && !rc;
-	     line = strtok_r(NULL, "\n", &save)) {
-		cJSON *object = cJSON_Parse(line);
-
-		rc = apply_object(w, object);
-		cJSON_Delete(object);
-	}
-	if (!rc)
-		rc = tell_skipped(w);
-	cJSON_Delete(w->skipped);
-	buf_fini(&text);
-	buf_fini(&json);
-	return rc;
-}
-
 int whatif_change(cJSON *snapshot, const struct whatif_changes *changes, struct buf *notes,
 		  struct error *error)
 {
@@ -768,7 +572,7 @@ int whatif_change(cJSON *snapshot, const struct whatif_changes *changes, struct 
 		int (*change)(struct whatif *w);
 		const struct option_list *texts;
 	} rows[] = {
-		{"apply", apply, &changes->apply},	   {"add", add_nodes, &changes->add},
+		{"apply", whatif_apply, &changes->apply},  {"add", add_nodes, &changes->add},
 		{"remove", remove_node, &changes->remove}, {"cordon", cordon, &changes->cordon},
 		{"taint", taint, &changes->taint},	   {"resize", resize, &changes->resize},
 		{"scale", scale, &changes->scale},

@@ -7,6 +7,8 @@
 
 #include "aggregator/cli/whatif.h"
 
+enum { WHATIF_REPLICAS_MOST = 10000 };
+
 struct whatif_counter;
 
 struct whatif {
@@ -67,3 +69,10 @@ void whatif_add_use(const struct whatif *w, const char *node, const char *model)
 /* Called before the first change, and after the last; made: the status of budgets and controllers is updated. */
 void whatif_begin(struct whatif *w);
 void whatif_end(struct whatif *w, bool made);
+
+/* Requests must not exceed limits, as in the API; object: "Pod NAME: ", whose container it is. */
+int whatif_check_limits(const struct whatif *w, const char *object, const cJSON *container);
+
+/* --- whatif_apply.c: w->text is the file */
+
+int whatif_apply(struct whatif *w);
