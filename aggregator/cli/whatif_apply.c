@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Objects of a file: they are added, or replace those of their names. The pods of an object that
- * makes pods are new, and pending.
+ * makes pods are new, and pending. Objects whose controller is in the file are left out.
  */
 #include "aggregator/cli/whatif_internal.h"
 
@@ -23,10 +23,11 @@ enum { FILE_MOST = 64 << 20, DEPTH_MOST = 64 };
 /* How many pods it makes; a pod of a DaemonSet is for one node. -EINVAL with the reason. */
 static int count_replicas(struct whatif *w, const cJSON *object, size_t *replicas)
 {
-	const char *kind = document_text_or(object, "kind", ""),
-		   *key = strcmp(kind, "Job") == 0 ? "parallelism" : "replicas";
-	const cJSON *member = document_at(document_at(object, "spec"), key);
-	double count = member ? document_number(document_at(object, "spec"), key) : 1;
+	const char *kind = document_text_or(object, "kind", "");
+	bool job = strcmp(kind, "Job") == 0;
+	const char *key = job ? "parallelism" : "replicas";
+	const cJSON *spec = document_at(object, "spec");
+	double count = document_at(spec, key) ? document_number(spec, key) : 1;
 
 	if (strcmp(kind, "DaemonSet") == 0)
 		return whatif_refuse(w, "DaemonSet %s: give its Pods, each with its node",
@@ -35,6 +36,10 @@ static int count_replicas(struct whatif *w, const cJSON *object, size_t *replica
 		return whatif_refuse(w, "%s %s: %s must be a whole number up to %d", kind,
 				     document_text_or(object, "metadata.name", ""), key,
 				     WHATIF_REPLICAS_MOST);
+	if (job && document_is_true(spec, "suspend"))
+		count = 0;
+	else if (job)
+		count = fmax(0, fmin(count, document_number(spec, "completions")));
 	*replicas = (size_t)count;
 	return 0;
 }
@@ -122,29 +127,49 @@ static bool makes_pods(const cJSON *object, bool known)
 			    document_at(template, "spec"));
 }
 
-static int apply_object(struct whatif *w, cJSON *object)
+/* A Deployment makes also pods whose ReplicaSet is not in the file. */
+static bool is_made_by(const cJSON *object, const cJSON *maker)
+{
+	const cJSON *controller = document_controller(object);
+	const char *namespace = document_text_or(object, "metadata.namespace", "default"),
+		   *kind = document_text_or(maker, "kind", ""),
+		   *name = document_text_or(maker, "metadata.name", ""),
+		   *workload = whatif_kind_of(object, namespace, name);
+
+	return strcmp(document_text_or(maker, "metadata.namespace", "default"), namespace) == 0 &&
+	       ((document_is(controller, "kind", kind) && document_is(controller, "name", name)) ||
+		(workload && strcmp(workload, kind) == 0));
+}
+
+static bool is_made_in(const cJSON *file, const cJSON *object)
+{
+	const cJSON *maker = document_controller(object) ? document_first(file, "") : NULL;
+
+	while (maker && (!makes_pods(maker, false) || !is_made_by(object, maker)))
+		maker = maker->next;
+	return maker != NULL;
+}
+
+static int apply_object(struct whatif *w, const cJSON *file, cJSON *object)
 {
 	const char *kind = document_text(object, "kind"),
 		   *version = document_text(object, "apiVersion"),
 		   *name = document_text(object, "metadata.name"),
 		   *node = document_text(object, "spec.nodeName");
 	enum object_kind as = OBJECT_KINDS;
-	cJSON *old, *item;
+	cJSON *old;
 	bool known, pods;
 
-	if (kind && strcmp(kind, "List") == 0) {
-		cJSON_ArrayForEach (item, document_at(object, "items")) {
-			if (apply_object(w, item))
-				return -EINVAL;
-		}
-		return 0;
-	}
 	if (!kind || !name || !version)
 		return whatif_refuse(w, "an object must have apiVersion, kind and metadata.name");
 	known = object_kind_find(version, kind, &as) == 0;
 	pods = makes_pods(object, known);
 	if (!known && !pods) {
 		whatif_set_number(w->skipped, kind, 1 + fmax(0, document_number(w->skipped, kind)));
+		return 0;
+	}
+	if (is_made_in(file, object)) {
+		w->made++;
 		return 0;
 	}
 	w->applied++;
@@ -163,7 +188,7 @@ static int apply_object(struct whatif *w, cJSON *object)
 	return 0;
 }
 
-/* Notes the kinds on which no answer depends; with nothing else in the file that is an error. */
+/* Notes the objects that are left out; if no others are in the file, that is an error. */
 static int tell_skipped(const struct whatif *w)
 {
 	struct buf kinds = BUF_INIT;
@@ -180,8 +205,26 @@ static int tell_skipped(const struct whatif *w)
 	else if (kinds.len)
 		buf_printf(w->notes, "--%s %s: skipped, as no answer depends on these: %s\n",
 			   w->option, w->text, kinds.data);
+	if (w->made)
+		buf_printf(w->notes,
+			   "--%s %s: left out, as their controllers are in the file: %zu objects\n",
+			   w->option, w->text, w->made);
 	buf_fini(&kinds);
 	return rc;
+}
+
+/* The items of a List in its place. */
+static void add_objects(cJSON *file, cJSON *object)
+{
+	cJSON *items = (cJSON *)document_at(object, "items");
+
+	if (!document_is(object, "kind", "List")) {
+		cJSON_AddItemToArray(file, object);
+		return;
+	}
+	while (cJSON_IsArray(items) && items->child)
+		add_objects(file, cJSON_DetachItemViaPointer(items, items->child));
+	cJSON_Delete(object);
 }
 
 int whatif_apply(struct whatif *w)
@@ -189,25 +232,26 @@ int whatif_apply(struct whatif *w)
 	const struct yaml_json_limits limits = {DEPTH_MOST, FILE_MOST};
 	struct buf text = BUF_INIT, json = BUF_INIT;
 	size_t documents = 0;
+	cJSON *file = cJSON_CreateArray(), *object;
 	char *line, *save;
 	int rc = file_read(w->text, FILE_MOST, &text, w->error);
 
 	w->applied = 0;
 	w->skipped = cJSON_CreateObject();
+	w->made = 0;
 	if (!rc)
 		rc = yaml_json_convert(file_name(w->text), text.data ? text.data : "", text.len,
 				       &limits, &json, &documents, w->error);
 	if (rc)
 		error_prefix(w->error, "--apply");
-	for (line = rc || !json.data ? NULL : strtok_r(json.data, "\n", &save); line && !rc;
-	     line = strtok_r(NULL, "\n", &save)) {
-		cJSON *object = cJSON_Parse(line);
-
-		rc = apply_object(w, object);
-		cJSON_Delete(object);
-	}
+	for (line = rc || !json.data ? NULL : strtok_r(json.data, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save))
+		add_objects(file, cJSON_Parse(line));
+	for (object = file->child; object && !rc; object = object->next)
+		rc = apply_object(w, file, object);
 	if (!rc)
 		rc = tell_skipped(w);
+	cJSON_Delete(file);
 	cJSON_Delete(w->skipped);
 	buf_fini(&text);
 	buf_fini(&json);

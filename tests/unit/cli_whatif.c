@@ -258,6 +258,29 @@ static void test_changed_workloads(void **state)
 	check_changes(rows, sizeof(rows) / sizeof(rows[0]));
 }
 
+#define JOB(members)                                                                               \
+	"{apiVersion: batch/v1, kind: Job, metadata: {name: new}, spec: {" members                 \
+	", template: {spec: {containers: [{name: c}]}}}}"
+
+#define MADE(name, kind, owner)                                                                    \
+	"metadata: {name: " name                                                                   \
+	", namespace: shop, labels: {pod-template-hash: 5d}, ownerReferences: [{kind: " kind       \
+	", name: " owner ", controller: true}]}"
+#define TEMPLATE "replicas: 2, template: {spec: {containers: [{name: c}]}}"
+#define MAKER                                                                                      \
+	"{apiVersion: apps/v1, kind: Deployment, metadata: {name: new, namespace: shop}, spec: "   \
+	"{" TEMPLATE "}}"
+#define OTHER_MAKER                                                                                \
+	"{apiVersion: apps/v1, kind: Deployment, metadata: {name: new}, spec: {" TEMPLATE "}}"
+#define MADE_RS                                                                                    \
+	"{apiVersion: apps/v1, kind: ReplicaSet, " MADE("new-5d", "Deployment",                    \
+							"new") ", spec: {" TEMPLATE "}}"
+#define MADE_POD(name)                                                                             \
+	"{apiVersion: v1, kind: Pod, " MADE(                                                       \
+		name, "ReplicaSet", "new-5d") ", spec: {nodeName: a, containers: [{name: c}]}}"
+#define MADE_PODS	MADE_POD("new-5d-1") ", " MADE_POD("new-5d-2")
+#define EXPORT(objects) "{apiVersion: v1, kind: List, items: [" objects "]}"
+
 static void test_applied_objects(void **state)
 {
 	static const struct changed rows[] = {
@@ -292,6 +315,19 @@ static void test_applied_objects(void **state)
 		 "{apiVersion: batch/v1, kind: Job, metadata: {name: new}, spec: {template: {spec: "
 		 "{containers: [{name: c}]}}}}",
 		 "Pod whatif-1", "metadata.namespace", "\"default\""},
+		/* A Job runs no more pods than it needs, and none while it is suspended. */
+		{"apply", "$", JOB("parallelism: 3, completions: 1"), "count Pod", "", "7"},
+		{"apply", "$", JOB("parallelism: 3"), "count Pod", "", "9"},
+		{"apply", "$", JOB("completions: 3"), "count Pod", "", "7"},
+		{"apply", "$", JOB("parallelism: 3, suspend: true"), "count Pod", "", "6"},
+		/* What kubectl get all tells of a Deployment. */
+		{"apply", "$", EXPORT(MADE_RS ", " MADE_PODS ", " MAKER), "count Pod", "", "8"},
+		{"apply", "$", EXPORT(MAKER ", " MADE_RS ", " MADE_PODS), "count Pod", "", "8"},
+		/* Without the ReplicaSet; of another namespace; without what makes them. */
+		{"apply", "$", EXPORT(MADE_PODS ", " MAKER), "count Pod", "", "8"},
+		{"apply", "$", EXPORT(MADE_PODS ", " OTHER_MAKER), "count Pod", "", "10"},
+		{"apply", "$", EXPORT(MADE_PODS), "count Pod", "", "8"},
+		{"apply", "$", EXPORT(MADE_PODS), "Pod new-5d-1", "spec.nodeName", "\"a\""},
 	};
 
 	(void)state;
@@ -571,6 +607,8 @@ static const struct {
 	/* Manifests as helm makes them. */
 	{"--apply $", MANIFESTS, 0, "\nchanged       4    24             3 ",
 	 "scenarios.yaml: skipped, as no answer depends on these: 1 ConfigMap, 2 Service"},
+	{"--apply $", EXPORT(MAKER ", " MADE_RS ", " MADE_PODS ", " JOB("suspend: true")), 0, "",
+	 "scenarios.yaml: left out, as their controllers are in the file: 3 objects"},
 	{"--remove node-0000 -o json -- nodes", NULL, 0,
 	 "{\"apiVersion\":\"evenkeel.io/"
 	 "v1\",\"kind\":\"WhatIf\",\"before\":{\"apiVersion\"",
