@@ -127,10 +127,31 @@ static double count_fits(struct client *client, const cJSON *pod)
 	return fits;
 }
 
+/* Whether nodes take both or neither: copies of a pod differ in names and times alone. */
+static bool fit_alike(const cJSON *a, const cJSON *b)
+{
+	static const char *const members[] = {
+		"spec",
+		"metadata.namespace",
+		"metadata.labels",
+		"metadata.annotations",
+		"metadata.ownerReferences",
+		"status.nominatedNodeName",
+	};
+	bool alike = a != NULL;
+
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]) && alike; i++) {
+		const cJSON *x = document_at(a, members[i]), *y = document_at(b, members[i]);
+
+		alike = (!x && !y) || cJSON_Compare(x, y, true);
+	}
+	return alike;
+}
+
 /* Copies of a pod stand behind each other, and are asked about once. */
 static void count_pending(struct client *client, const cJSON *snapshot, double of[FIGURES])
 {
-	const cJSON *spec = NULL;
+	const cJSON *last = NULL;
 	double fits = 0;
 
 	of[PENDING] = 0;
@@ -141,9 +162,9 @@ static void count_pending(struct client *client, const cJSON *snapshot, double o
 		if (!document_is(o, "kind", "Pod") || document_text(o, "spec.nodeName") ||
 		    strcmp(phase, "Pending") != 0)
 			continue;
-		if (!spec || !cJSON_Compare(spec, document_at(o, "spec"), true))
+		if (!fit_alike(last, o))
 			fits = count_fits(client, o);
-		spec = document_at(o, "spec");
+		last = o;
 		of[PENDING]++;
 		of[UNSCHEDULABLE] += isnan(fits) ? NAN : fits == 0;
 	}

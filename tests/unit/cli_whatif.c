@@ -534,6 +534,72 @@ static void check_command(const char *words, const char *scenarios, int code, co
 	"{replicas: 2, template: {spec: {containers: [{name: c, resources: {requests: {cpu: 1}, "  \
 	"limits: {cpu: 1}}}]}}}}\n"
 
+#define APART(namespace)                                                                           \
+	"{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: " namespace "}, "  \
+											    "spec" \
+											    ": "   \
+											    "{tem" \
+											    "plat" \
+											    "e: "  \
+											    "{spe" \
+											    "c: "  \
+											    "{con" \
+											    "tain" \
+											    "ers:" \
+											    " [{"  \
+											    "name" \
+											    ": "   \
+											    "c}]," \
+											    " aff" \
+											    "init" \
+											    "y: "  \
+											    "{pod" \
+											    "Anti" \
+											    "Affi" \
+											    "nity" \
+											    ": "   \
+											    "{req" \
+											    "uire" \
+											    "dDur" \
+											    "ingS" \
+											    "ched" \
+											    "ulin" \
+											    "gIgn" \
+											    "ored" \
+											    "Duri" \
+											    "ngEx" \
+											    "ecut" \
+											    "ion:" \
+											    " [{"  \
+											    "topo" \
+											    "logy" \
+											    "Key:" \
+											    " "    \
+											    "topo" \
+											    "logy" \
+											    ".kub" \
+											    "erne" \
+											    "tes." \
+											    "io/"  \
+											    "regi" \
+											    "on, " \
+											    "labe" \
+											    "lSel" \
+											    "ecto" \
+											    "r: "  \
+											    "{mat" \
+											    "chLa" \
+											    "bels" \
+											    ": "   \
+											    "{app" \
+											    ": "   \
+											    "quer" \
+											    "y-"   \
+											    "api}" \
+											    "}}]}" \
+											    "}}}}" \
+											    "}"
+
 /* All that changes in evenkeel nodes --no-headers. */
 #define CORDONED                                                                                   \
 	"=- node-0000  Ready   621m/7.80   8%  15%  10%  618m   75m   732m   740m    1.9/30Gi   "  \
@@ -572,6 +638,11 @@ static const struct {
 	{"--resize analytics/query-api=cpu:20 -o json", NULL, 0, "\"overcommittedNodes\":3,", ""},
 	{"--resize analytics/query-api=cpu:20 --color always", NULL, 0,
 	 "\033[31m3\033[0m      175%", ""},
+	/* Of two equal specs one fits no node, by the pods of its namespace; in any order. */
+	{"--apply $", APART("analytics") "\n---\n" APART("shop"), 0,
+	 "\nchanged       4    24             3              2 ", ""},
+	{"--apply $", APART("shop") "\n---\n" APART("analytics"), 0,
+	 "\nchanged       4    24             3              2 ", ""},
 	/* A node that is removed can be the model of others. */
 	{"--remove node-0000 --add 2xnode-0000", NULL, 0, "\nchanged       5 ", ""},
 	{"--remove node-0000 -o json", NULL, 0,
