@@ -355,10 +355,21 @@ static int remove_node(struct whatif *w)
 	return 0;
 }
 
+/* That is then its only condition. */
+static void make_ready(cJSON *status)
+{
+	cJSON *ready = cJSON_CreateObject();
+
+	whatif_set_text(ready, "type", "Ready");
+	whatif_set_text(ready, "status", "True");
+	cJSON_DeleteItemFromObjectCaseSensitive(status, "conditions");
+	cJSON_AddItemToArray(whatif_list_in(status, "conditions"), ready);
+}
+
 /* "cpu=8,memory=32Gi": a Node that can give all of it to pods. */
 static cJSON *make_shape(struct whatif *w, const char *shape)
 {
-	cJSON *node = cJSON_CreateObject(), *status, *allocatable, *ready;
+	cJSON *node = cJSON_CreateObject(), *status, *allocatable;
 	char *text = mem_strdup(shape), *save, *part;
 	int64_t amount;
 	int rc = 0;
@@ -388,19 +399,42 @@ static cJSON *make_shape(struct whatif *w, const char *shape)
 		return NULL;
 	}
 	cJSON_AddItemToObject(status, "capacity", cJSON_Duplicate(allocatable, true));
-	ready = cJSON_CreateObject();
-	whatif_set_text(ready, "type", "Ready");
-	whatif_set_text(ready, "status", "True");
-	cJSON_AddItemToArray(whatif_list_in(status, "conditions"), ready);
+	make_ready(status);
 	return node;
 }
 
-/* A copy lacks the identity, the cordon and the annotations of its model. */
+/* Of the node's present state, by Kubernetes, its autoscalers and evenkeel. */
+static bool is_passing(const char *taint)
+{
+	static const char *const begins[] = {
+		"node.kubernetes.io/",
+		"node.cloudprovider.kubernetes.io/",
+		"ToBeDeletedByClusterAutoscaler",
+		"DeletionCandidateOfClusterAutoscaler",
+		"karpenter.sh/disrupt",
+		"evenkeel.io/drain",
+	};
+
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (strncmp(taint, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return false;
+}
+
+/* A copy lacks the identity, the cordon, the annotations and the troubles of its model. */
 static cJSON *copy_node(const cJSON *model)
 {
 	cJSON *node = cJSON_Duplicate(model, true), *spec = whatif_object_in(node, "spec"),
-	      *metadata = whatif_object_in(node, "metadata");
+	      *metadata = whatif_object_in(node, "metadata"),
+	      *taints = whatif_list_in(spec, "taints"), *next;
 
+	for (cJSON *taint = taints->child; taint; taint = next) {
+		next = taint->next;
+		if (is_passing(document_text_or(taint, "key", "")))
+			cJSON_Delete(cJSON_DetachItemViaPointer(taints, taint));
+	}
+	make_ready(whatif_object_in(node, "status"));
+	cJSON_DeleteItemFromObjectCaseSensitive(metadata, "deletionTimestamp");
 	cJSON_DeleteItemFromObjectCaseSensitive(metadata, "annotations");
 	cJSON_DeleteItemFromObjectCaseSensitive(spec, "unschedulable");
 	cJSON_DeleteItemFromObjectCaseSensitive(spec, "providerID");

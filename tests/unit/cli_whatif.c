@@ -600,6 +600,23 @@ static void check_command(const char *words, const char *scenarios, int code, co
 											    "}}}}" \
 											    "}"
 
+#define TAINT(key) "{key: " key ", effect: NoSchedule}, "
+#define TROUBLED                                                                                   \
+	"{apiVersion: v1, kind: Node, metadata: {name: node-0000, deletionTimestamp: "             \
+	"'2026-11-25T16:00:00Z'}, spec: {unschedulable: true, taints: [" TAINT(                    \
+		"node.kubernetes.io/unschedulable") TAINT("node.kubernetes.io/not-ready")          \
+		TAINT("node.cloudprovider.kubernetes.io/shutdown") TAINT(                          \
+			"ToBeDeletedByClusterAut"                                                  \
+			"oscaler") TAINT("DeletionCandidateOfClusterAutoscaler")                   \
+			TAINT("karpenter.sh/disrupted") TAINT(                                     \
+				"evenkeel.io/draining") "{key: own, effect: PreferNoSchedule}]}, " \
+							"status: {allocatable: {cpu: 8, memory: "  \
+							"32Gi, "                                   \
+							"pods: 110}, conditions: [{type: Ready, "  \
+							"status: 'False'}, {type: "                \
+							"DrainInProgress, "                        \
+							"status: 'True'}]}}"
+
 /* All that changes in evenkeel nodes --no-headers. */
 #define CORDONED                                                                                   \
 	"=- node-0000  Ready   621m/7.80   8%  15%  10%  618m   75m   732m   740m    1.9/30Gi   "  \
@@ -653,6 +670,14 @@ static const struct {
 	{"--scenarios $",
 	 "[{name: few, remove: [node-0000, node-0001]}, {name: many, add: 3xnode-0000}]", 0,
 	 "\nmany          7 ", ""},
+	/* A copy has none of the troubles of its model, but its own taints. */
+	{"--apply $ --add 1xnode-0000 -o snapshot", TROUBLED, 0,
+	 "\"taints\":[{\"key\":\"own\",\"effect\":\"PreferNoSchedule\"}]},\"status\":{"
+	 "\"allocatable\":{\"cpu\":8,\"memory\":\"32Gi\",\"pods\":110},\"conditions\":[{\"type\":"
+	 "\"Ready\",\"status\":\"True\"}]}}",
+	 ""},
+	{"--apply $ --add 1xnode-0000 -- scores --pod tests/docs/pod.yaml", TROUBLED, 0,
+	 "+ whatif-1      94  yes ", ""},
 	/* Another command: the lines that differ, below the title of its columns. */
 	{"--cordon node-0001 -- scores --pod tests/docs/pod.yaml", NULL, 0,
 	 "  NODE       SCORE  FITS  LVRB  LIMITS  RUNG\n- node-0001     87  yes ", ""},
