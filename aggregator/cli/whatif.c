@@ -227,7 +227,8 @@ int whatif_check_limits(const struct whatif *w, const char *object, const cJSON 
 }
 
 /* A request, or "limits.NAME". */
-static int set_amount(struct whatif *w, cJSON *container, const char *name, const char *amount)
+static int set_amount(struct whatif *w, const cJSON *pod, cJSON *container, const char *name,
+		      const char *amount)
 {
 	bool is_limit = strncmp(name, "limits.", 7) == 0;
 	const char *resource = is_limit ? name + 7 : name;
@@ -240,11 +241,14 @@ static int set_amount(struct whatif *w, cJSON *container, const char *name, cons
 	whatif_set_text(whatif_object_in(whatif_object_in(container, "resources"),
 					 is_limit ? "limits" : "requests"),
 			resource, amount);
+	if (is_limit)
+		whatif_enforce_limit(w, pod, resource);
 	return 0;
 }
 
 /* "limits.memory:2Gi,cpu:200m,memory:1Gi" */
-static int resize_container(struct whatif *w, cJSON *container, const char *amounts)
+static int resize_container(struct whatif *w, const cJSON *pod, cJSON *container,
+			    const char *amounts)
 {
 	char *text = mem_strdup(amounts), *save, *part;
 	int rc = strspn(text, ",") < strlen(text) ? 0
@@ -258,7 +262,7 @@ static int resize_container(struct whatif *w, cJSON *container, const char *amou
 			continue;
 		}
 		*colon = '\0';
-		rc = set_amount(w, container, part, colon + 1);
+		rc = set_amount(w, pod, container, part, colon + 1);
 	}
 	free(text);
 	return rc ? rc : whatif_check_limits(w, "", container);
@@ -300,7 +304,7 @@ static int resize_pod(struct whatif *w, cJSON *pod, const char *container, const
 				     document_text_or(at, "name", "CONTAINER"));
 	forget_granted(pod, "containerStatuses", document_text(at, "name"));
 	forget_granted(pod, "initContainerStatuses", document_text(at, "name"));
-	return resize_container(w, at, amounts);
+	return resize_container(w, pod, at, amounts);
 }
 
 static int resize(struct whatif *w)

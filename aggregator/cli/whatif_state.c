@@ -14,6 +14,8 @@
 #include <string.h>
 
 #include "aggregator/model/labels.h"
+#include "aggregator/model/object.h"
+#include "aggregator/model/pod_sums.h"
 #include "shared/array.h"
 #include "shared/document.h"
 #include "shared/mem.h"
@@ -323,6 +325,31 @@ void whatif_copy_use(const struct whatif *w, const cJSON *model, const cJSON *po
 	whatif_set_text(use, "node", document_text(pod, "spec.nodeName"));
 	move_use_of_node(w, use, 1);
 	cJSON_AddItemToArray(w->pods, use);
+}
+
+void whatif_enforce_limit(const struct whatif *w, const cJSON *pod, const char *resource)
+{
+	enum resource_id id = strcmp(resource, "cpu") == 0 ? RESOURCE_CPU : RESOURCE_MEMORY;
+	const char *key = id == RESOURCE_CPU ? "cpuMillicores" : "memoryBytes";
+	cJSON *use = use_of_pod(w, pod), *limits = cJSON_GetObjectItem(use, "kernelLimits"),
+	      *container;
+	char field[OBJECT_FIELD_MAX];
+	struct pod_sums sums;
+	struct error ignored;
+
+	if ((id != RESOURCE_CPU && strcmp(resource, "memory") != 0) ||
+	    !cJSON_HasObjectItem(limits, key) ||
+	    pod_sums_read(document_at(pod, "spec"), NULL, POD_SUMS_SCHEDULER, &sums, field,
+			  &ignored))
+		return;
+	if (id == RESOURCE_CPU ? sums.unlimited_cpu : sums.unlimited_mem)
+		cJSON_ReplaceItemInObject(limits, key, cJSON_CreateNull());
+	else
+		whatif_set_number(limits, key, (double)sums.limits.of[id]);
+	cJSON_ArrayForEach (container, cJSON_GetObjectItem(use, "containers")) {
+		cJSON_DeleteItemFromObject(cJSON_GetObjectItem(container, "kernelLimits"), key);
+	}
+	pod_sums_fini(&sums);
 }
 
 /* --- pods ------------------------------------------------------------------------------------- */

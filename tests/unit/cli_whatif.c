@@ -34,6 +34,8 @@
 	"},\"windows\":{\"5m\":{\"samples\":9,\"mean\":" mean ",\"stddev\":10,\"max\":" value      \
 	"}}}},\"contention\":{\"cpu\":0.5,\"seconds\":300}"
 
+#define LIMITS "\"kernelLimits\":{\"cpuMillicores\":2000,\"memoryBytes\":null,\"pids\":7},"
+
 /* clang-format off */
 static const char snapshot[] =
 	"{\"sources\":[{\"kind\":\"ElasticQuota\",\"state\":\"none\",\"message\":\"none\"}],"
@@ -55,7 +57,8 @@ static const char snapshot[] =
 	POD("log", "u5", "log", "DaemonSet", "1", "True") ","
 	POD("job-1", "u6", "job", "Job", "1", "True")
 	"]},\"usage\":{\"nodes\":[{\"name\":\"a\"," USE("500", "600") "}],\"pods\":["
-	"{\"node\":\"a\",\"uid\":\"u2\"," USE("200", "250") "},"
+	"{\"node\":\"a\",\"uid\":\"u2\"," LIMITS USE("200", "250") ",\"containers\":[{" LIMITS
+	USE("200", "250") "}]},"
 	"{\"node\":\"a\",\"uid\":\"u5\"," USE("50", "60") "},"
 	/* Of a pod that the API does not show. */
 	"{\"node\":\"a\",\"uid\":\"unknown\"," USE("1", "1") "}]}}";
@@ -249,6 +252,13 @@ static void test_changed_workloads(void **state)
 		 "spec.containers",
 		 "[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"3\"},\"limits\":{"
 		 "\"cpu\":\"4\"}}}]"},
+		/* The kernel's limits follow. */
+		{"resize", "shop/web=limits.cpu:4", NULL, "use u2", "kernelLimits",
+		 "{\"memoryBytes\":null,\"pids\":7,\"cpuMillicores\":4000}"},
+		{"resize", "shop/web=limits.memory:1Ki", NULL, "use u2", "kernelLimits",
+		 "{\"cpuMillicores\":2000,\"pids\":7,\"memoryBytes\":1024}"},
+		{"resize", "shop/web=cpu:2", NULL, "use u2", "kernelLimits",
+		 "{\"cpuMillicores\":2000,\"memoryBytes\":null,\"pids\":7}"},
 		{"resize", "shop/web=c/cpu:2", NULL, "Pod web-5d-1", "spec.containers",
 		 "[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"2\"},\"limits\":{"
 		 "\"cpu\":\"2\"}}}]"},
@@ -644,6 +654,9 @@ static const struct {
 	 "\nnow           4    24             1              1              0 ", ""},
 	{"--resize analytics/query-api=cpu:20", NULL, 0,
 	 "\nchanged       4    24             1              1              3 ", ""},
+	{"--resize search/orders-api=limits.cpu:4 -- nodes node-0001 -o wide", NULL, 0,
+	 "4.30       55%          55%", ""},
+	{"--resize search/orders-api=limits.cpu:4 -- pods", NULL, 0, "CPU-LIM  THROTTLED", ""},
 	{"--apply $",
 	 "{apiVersion: v1, kind: Node, metadata: {name: node-0000}, status: {allocatable: "
 	 "{cpu: 8, memory: 32Gi, pods: 3}}}",
