@@ -283,6 +283,7 @@ struct variant {
 };
 
 static const struct variant now = {.name = "now"};
+static const char changed_name[] = "changed"; /* by the options of the command line */
 
 /* Nodes that could not be drained lately are tried anew, before and after. */
 static void forget_failures(cJSON *snapshot)
@@ -465,11 +466,12 @@ static int read_scenario(const cJSON *item, struct scenario *s, struct error *re
 	int rc = 0;
 
 	s->name = document_text(item, "name");
-	if (!s->name || !*s->name || strcmp(s->name, now.name) == 0) {
+	if (!s->name || !*s->name || strcmp(s->name, now.name) == 0 ||
+	    strcmp(s->name, changed_name) == 0) {
 		error_set(reason,
 			  "each scenario must have a name that is text (quote a number), other "
-			  "than \"%s\"",
-			  now.name);
+			  "than \"%s\" and \"%s\"",
+			  now.name, changed_name);
 		return -EINVAL;
 	}
 	add_word(&words, mem_strdup(changes_program.name));
@@ -519,6 +521,9 @@ static int read_scenarios(const char *path, struct scenarios *s, struct error *r
 		if (!cJSON_IsArray(s->file))
 			rc = error_fail(reason, -EINVAL, "%s: must be one list of scenarios",
 					file_name(path));
+		else if (!document_first(s->file, ""))
+			rc = error_fail(reason, -EINVAL, "%s: the list has no scenario",
+					file_name(path));
 	}
 	for (const cJSON *item = document_first(s->file, ""); item && !rc; item = item->next) {
 		struct scenario one = {0};
@@ -551,7 +556,7 @@ static struct variant *list_variants(struct cli *cli, const struct scenarios *s,
 
 	*count = 0;
 	if (own)
-		of[(*count)++] = (struct variant){"changed", cli->options};
+		of[(*count)++] = (struct variant){changed_name, cli->options};
 	for (size_t i = 0; i < s->count; i++)
 		of[(*count)++] = (struct variant){s->of[i].name, &s->of[i].options};
 	return of;

@@ -30,7 +30,9 @@ static int count_replicas(struct whatif *w, const cJSON *object, size_t *replica
 	double count = document_at(spec, key) ? document_number(spec, key) : 1;
 
 	if (strcmp(kind, "DaemonSet") == 0)
-		return whatif_refuse(w, "DaemonSet %s: give its Pods, each with its node",
+		return whatif_refuse(w,
+				     "DaemonSet %s is not expanded: put its Pods with "
+				     "spec.nodeName into the file, or leave it out",
 				     document_text_or(object, "metadata.name", ""));
 	if (isnan(count) || count < 0 || count > WHATIF_REPLICAS_MOST || count != floor(count))
 		return whatif_refuse(w, "%s %s: %s must be a whole number up to %d", kind,

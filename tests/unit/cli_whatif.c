@@ -419,7 +419,8 @@ static const struct {
 	{"apply", "$",
 	 "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}, spec: {template: "
 	 "{}}}",
-	 "DaemonSet d: give its Pods, each with its node"},
+	 "DaemonSet d is not expanded: put its Pods with spec.nodeName into the file, or leave it "
+	 "out"},
 	{"apply", "$",
 	 "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: "
 	 "2.5, "
@@ -747,7 +748,10 @@ static const struct {
 	 "scenarios.yaml: scenario a: --set limit=1: there is no COMMAND"},
 	{"--scenarios $ -- nodes", "[{name: a, set: bad=1}]", 2, "",
 	 "scenarios.yaml: scenario a: unknown option --bad"},
-	{"--scenarios $", "[{name: now, remove: a}]", 2, "", "other than \"now\""},
+	{"--scenarios $", "[{name: now, remove: a}]", 2, "", "other than \"now\" and \"changed\""},
+	{"--scenarios $ --remove node-0000", "[{name: changed, add: node-0000}]", 2, "",
+	 "other than \"now\" and \"changed\""},
+	{"--scenarios $", "[]", 2, "", "scenarios.yaml: the list has no scenario"},
 	{"--scenarios $", "[{name: a, add: node-0000}, {name: a, add: node-0000}]", 2, "",
 	 "there are two scenarios \"a\""},
 	{"--scenarios $", "[{name: a, scenarios: b}]", 2, "",
