@@ -373,22 +373,42 @@ static int run_command(const struct command *command, const struct cli_options *
 	return code;
 }
 
-/* Whether the command line, apart from the environment, says where answers come from. */
-static bool names_source(const struct option_program *program, int argc, char **argv)
+/* What the command line, apart from the environment, says; the caller frees it. */
+static struct cli_options read_typed(const struct option_program *program, int argc, char **argv)
 {
 	struct option_program typed = *program;
-	struct cli_options o = {0};
 	struct option_list operands = {0};
+	struct cli_options o = {0};
 	struct error ignored;
-	bool named;
 
 	typed.env_prefix = NULL;
-	if (options_parse(&typed, &o, argc, argv, &operands, &ignored))
-		return false;
-	named = o.snapshots.count || o.usage || o.server || o.kubeconfig || o.context;
-	options_free(&typed, &o);
-	option_list_free(&operands);
-	return named;
+	if (options_parse(&typed, &o, argc, argv, &operands, &ignored) == 0)
+		option_list_free(&operands);
+	return o;
+}
+
+static bool names_source(const struct cli_options *typed)
+{
+	return typed->snapshots.count || typed->usage || typed->server || typed->kubeconfig ||
+	       typed->context;
+}
+
+/* 0, or CLI_USAGE with the reason: an option in front of COMMAND that only COMMAND heeds. */
+static int check_outer(const struct command *command, const struct cli_options *typed,
+		       const struct option_list *operands, struct error *reason)
+{
+	size_t own = command == &command_whatif ? 1 : command == &command_replay ? 2 : SIZE_MAX;
+	const char *option = typed->namespace		    ? "--namespace"
+			     : typed->all_namespaces	    ? "--all-namespaces"
+			     : typed->no_headers	    ? "--no-headers"
+			     : typed->limit		    ? "--limit"
+			     : typed->output == OUTPUT_WIDE ? "--output=wide"
+							    : NULL;
+
+	if (!option || typed->help || operands->count <= own)
+		return CLI_OK;
+	return error_fail(reason, CLI_USAGE, "%s is for COMMAND: give it behind --, as in -- %s %s",
+			  option, operands->items[own], option);
 }
 
 /* 0, or CLI_USAGE with the reason why the command cannot be run within another. */
@@ -440,7 +460,7 @@ int commands_run(struct offline *files, const struct option_list *words, const s
 	char **argv = mem_zalloc(words->count + 2, sizeof(*argv));
 	int argc = (int)words->count + 1, code = CLI_USAGE;
 	struct option_program program = {.name = "evenkeel", .env_prefix = "EVENKEEL_"};
-	struct cli_options options = {0};
+	struct cli_options options = {0}, typed;
 	struct option_list operands = {0};
 	const struct command *command;
 	const char *name;
@@ -450,16 +470,18 @@ int commands_run(struct offline *files, const struct option_list *words, const s
 	name = operand_at(argc, argv, 0);
 	command = name ? find_command(name) : NULL;
 	program.specs = join_specs(command);
+	typed = read_typed(&program, argc, argv);
 	if (!command) {
 		error_set(reason, "there is no command \"%s\"", name ? name : "");
-	} else if (names_source(&program, argc, argv)) {
+	} else if (names_source(&typed)) {
 		error_set(
 			reason,
 			"--snapshot, --usage, --server, --kubeconfig and --context do not go with "
 			"COMMAND: it answers from what %s reads",
 			outer->command->name);
 	} else if (options_parse(&program, &options, argc, argv, &operands, reason) == 0) {
-		code = check_inner(command, &options, outer, reason);
+		code = check_inner(command, &options, outer, reason)
+			       ?: check_outer(command, &typed, &operands, reason);
 		if (!code) {
 			code = run_on_files(command, &options, &operands, files, outer, out,
 					    reason);
@@ -468,6 +490,7 @@ int commands_run(struct offline *files, const struct option_list *words, const s
 		options_free(&program, &options);
 		option_list_free(&operands);
 	}
+	options_free(&program, &typed);
 	offline_close(files);
 	free((void *)program.specs);
 	free(argv);
@@ -611,7 +634,7 @@ int commands_main(int argc, char **argv)
 	const struct command *command = name && !asked_help ? find_command(name) : NULL;
 	struct option_spec *specs;
 	struct option_program program = {.name = "evenkeel", .env_prefix = "EVENKEEL_"};
-	struct cli_options options = {0};
+	struct cli_options options = {0}, typed;
 	struct option_list operands = {0};
 	struct error reason = {""};
 	int code;
@@ -631,7 +654,11 @@ int commands_main(int argc, char **argv)
 	if (options_parse(&program, &options, argc, argv, &operands, &reason)) {
 		code = usage_error(reason.text);
 	} else {
-		code = dispatch(base, command, &options, &operands, asked_help);
+		typed = read_typed(&program, argc, argv);
+		code = check_outer(command, &typed, &operands, &reason)
+			       ? usage_error(reason.text)
+			       : dispatch(base, command, &options, &operands, asked_help);
+		options_free(&program, &typed);
 		options_free(&program, &options);
 		option_list_free(&operands);
 	}

@@ -380,6 +380,12 @@ static void test_refusals(void **state)
 	expect(s, WORDS("--at", s->answers[1][0].time, "--", "doctor", "--watch"), 2, "do not go");
 	expect(s, WORDS("--at", s->answers[1][0].time, "--", "replay", "x"), 2,
 	       "cannot be run within another");
+	expect(s, WORDS("--limit", "1", "--at", s->answers[1][0].time, "--", "nodes"), 2,
+	       "--limit is for COMMAND: give it behind --, as in -- nodes --limit");
+	expect(s,
+	       WORDS("--at", s->answers[1][0].time, "--", "whatif", "--cordon", "x", "-A", "--",
+		     "pods"),
+	       2, "--all-namespaces is for COMMAND");
 	expect(s,
 	       WORDS("--at", s->answers[1][0].time, "--", "whatif", "--cordon", "x", "--", "replay",
 		     "y"),
