@@ -36,6 +36,7 @@ struct column {
 	bool hidden;
 	bool data; /* of table_print_csv() only */
 	size_t spare; /* > 0: the order in which it is hidden */
+	size_t least; /* its width, also if its cells have less */
 };
 
 struct cell {
@@ -307,14 +308,22 @@ bool table_holds_only(const struct table *t, size_t column, const char *const *t
 
 static size_t column_width(const struct table *t, size_t column, bool headers)
 {
-	size_t width = headers ? text_width(t->columns[column].title) : 0;
+	size_t title = headers ? text_width(t->columns[column].title) : 0,
+	       width = t->columns[column].least;
 
+	width = title > width ? title : width;
 	for (size_t i = 0; i < t->row_count; i++) {
 		size_t cell = text_width(cell_text(&t->rows[i], column));
 
 		width = cell > width ? cell : width;
 	}
 	return width;
+}
+
+size_t table_widen(struct table *t, size_t column, size_t least)
+{
+	t->columns[column].least = least;
+	return column_width(t, column, false);
 }
 
 /* Length of the common prefix, or suffix. */

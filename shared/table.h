@@ -47,6 +47,8 @@ void table_sort(struct table *t, bool reversed);
 void table_limit(struct table *t, size_t most);
 /* Whether every cell of the column is one of the texts (NULL-terminated); true without rows. */
 bool table_holds_only(const struct table *t, size_t column, const char *const *texts);
+/* Makes a column at least so wide; its width, without its title. */
+size_t table_widen(struct table *t, size_t column, size_t least);
 /* Hides a column. */
 void table_hide(struct table *t, size_t column);
 /* Hides it on narrow terminals, in the order of the calls. */

@@ -623,7 +623,7 @@ static void add_answer(cJSON *doc, const char *name, const char *answer)
 	cJSON_AddItemToArray(cJSON_GetObjectItem(doc, "after"), item);
 }
 
-/* COMMAND runs once more before the change where a column came with it: rows are then as they were. */
+/* COMMAND runs once more before the change if a column came with it or grew: layouts are then equal. */
 static int show_answers(struct whatif_run *run, const struct variant *of, size_t count)
 {
 	struct cli *cli = run->cli;
@@ -639,10 +639,10 @@ static int show_answers(struct whatif_run *run, const struct variant *of, size_t
 
 	for (size_t i = 0; i < count && !code; i++) {
 		struct buf was = BUF_INIT, after = BUF_INIT;
-		size_t columns = shown.count;
 
+		shown.grown = false;
 		code = run_command(run, &of[i], &after);
-		if (!code && !doc && shown.count > columns) {
+		if (!code && !doc && shown.grown) {
 			buf_clear(&before);
 			code = run_command(run, &now, &before);
 		}

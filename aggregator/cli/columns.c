@@ -58,19 +58,23 @@ void columns_show(const struct cli *cli, struct table *t, const struct column *c
 		  size_t index, bool shown)
 {
 	struct columns_shown *all = cli->shown;
-	size_t i = 0;
+	struct column_shown *of;
+	size_t i = 0, width;
 
-	while (all && i < all->count && all->of[i] != &columns[index])
+	while (all && i < all->count && all->of[i].column != &columns[index])
 		i++;
-	if (all && i < all->count)
-		return;
-	if (!shown) {
+	if (!shown && (!all || i == all->count)) {
 		table_hide(t, index);
-	} else if (all) {
-		/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
-		all->of = array_grow(all->of, all->count, sizeof(*all->of));
-		all->of[all->count++] = &columns[index];
+		return;
 	}
+	if (!all)
+		return;
+	if (i == all->count)
+		ARRAY_ADD(all->of, all->count) = (struct column_shown){.column = &columns[index]};
+	of = &all->of[i];
+	width = table_widen(t, index, of->width);
+	all->grown |= width > of->width;
+	of->width = width;
 }
 
 void columns_hide(const struct cli *cli, struct table *t, const struct column *columns)

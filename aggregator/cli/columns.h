@@ -60,13 +60,17 @@ struct table *columns_start(const struct cli *cli, const struct column *columns,
 /* A row with all its cells; name and key as for table_row() and table_key(). */
 void columns_add_row(const struct row *r, const char *name, double key,
 		     const struct column *columns, const struct csv_field *fields);
-/* Columns that a run of a command shows, for the runs to compare it with. */
+/* Columns that runs of a command show, and their widths, for all of the runs to have the same. */
 struct columns_shown {
-	const struct column **of; /* owned; the columns are borrowed */
+	struct column_shown {
+		const struct column *column; /* borrowed */
+		size_t width;
+	} * of; /* owned */
 	size_t count;
+	bool grown; /* by a run; the caller resets it */
 };
 
-/* Hides the column, unless it is to be shown or is among cli->shown. */
+/* Hides the column, unless it is to be shown or is among cli->shown, whose width it then gets. */
 void columns_show(const struct cli *cli, struct table *t, const struct column *columns,
 		  size_t index, bool shown);
 /* Leaves out, by the rules of the columns, what is not shown; once all rows are there. */

@@ -163,11 +163,10 @@ static void check_command(const char *words, const char *scenarios, int code, co
 							"DrainInProgress, "                        \
 							"status: 'True'}]}}"
 
-/* All that changes in evenkeel nodes --no-headers. */
+/* All that changes in evenkeel nodes --no-headers; both rows have the same layout. */
 #define CORDONED                                                                                   \
-	"=- node-0000  Ready   621m/7.80   8%  15%  10%  618m   75m   732m   740m    1.9/30Gi   "  \
-	"6%"                                                                                       \
-	"   5%   8%  0%/0%  0s  T1\n"                                                              \
+	"=- node-0000  Ready            621m/7.80   8%  15%  10%  618m   75m   732m   740m    "    \
+	"1.9/30Gi   6%   5%   8%  0%/0%  0s  T1\n"                                                 \
 	"+ node-0000  Ready,cordoned   621m/7.80   8%  15%  10%  618m   75m   732m   740m    "     \
 	"1.9/30Gi   6%   5%   8%  0%/0%  0s  T1\n"
 
@@ -175,7 +174,7 @@ static void check_command(const char *words, const char *scenarios, int code, co
 #define GONE                                                                                       \
 	"=- node-0000  unneeded     45s  9m14s   3+1  15%   8%   5%   8%  NotUnneededLongEnough\n" \
 	"- node-0001  notExamined    -      -   3+1   8%   4%   4%   8%  DestinationInWave\n"      \
-	"+ node-0001  needed  -  -   3+1   8%   4%   4%   8%  NoPlaceToMovePods\n"
+	"+ node-0001  needed         -      -   3+1   8%   4%   4%   8%  NoPlaceToMovePods\n"
 
 static const struct {
 	const char *words, *scenarios;
@@ -239,7 +238,7 @@ static const struct {
 	/* A column that comes with the change is there before it, too. */
 	{"--cordon node-0000 -- nodes --no-headers", NULL, 0, CORDONED, ""},
 	{"--cordon node-0000 --scenarios $ -- nodes --no-headers", "[{name: a, cordon: node-0000}]",
-	 0, "\na:\n- node-0000  Ready   621m/7.80   8%  15%", ""},
+	 0, "\na:\n- node-0000  Ready            621m/7.80   8%  15%", ""},
 	/* A column that goes with it stays. */
 	{"--remove node-0000 -- drain --no-headers", NULL, 0, GONE, ""},
 	{"--cordon node-0000 -- nodes -o json", NULL, 2, "", "give whatif -o json -- nodes"},
