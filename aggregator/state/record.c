@@ -2,8 +2,8 @@
 #include "aggregator/state/record.h"
 
 #include <cjson/cJSON.h>
+#include <dirent.h>
 #include <errno.h>
-#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -251,40 +251,40 @@ int record_change_apply(struct model *m, enum record_type type, const void *data
 
 /* --- segments --------------------------------------------------------------------------------- */
 
-/* The start in the name; -1: it is no segment. */
-static int64_t start_of(const char *path)
+/* The start in a file's name; -1: it is no segment. */
+static int64_t start_of(const char *name)
 {
-	const char *name = strrchr(path, '/') + 1 + strlen(RECORD_PREFIX);
+	const char *start = name + strlen(RECORD_PREFIX);
 
-	if (strspn(name, "0123456789") != START_DIGITS ||
-	    strcmp(name + START_DIGITS, RECORD_SUFFIX) != 0)
+	if (strncmp(name, RECORD_PREFIX, strlen(RECORD_PREFIX)) != 0 ||
+	    strspn(start, "0123456789") != START_DIGITS ||
+	    strcmp(start + START_DIGITS, RECORD_SUFFIX) != 0)
 		return -1;
-	return strtoll(name, NULL, 10);
+	return strtoll(start, NULL, 10);
+}
+
+static int is_segment(const struct dirent *file)
+{
+	return start_of(file->d_name) >= 0;
 }
 
 int record_segments_find(struct record_segments *s, const char *dir, struct error *error)
 {
-	char *pattern = mem_printf("%s/" RECORD_PREFIX "*" RECORD_SUFFIX, dir);
-	glob_t found;
-	int rc = glob(pattern, GLOB_ERR, NULL, &found);
+	struct dirent **found;
+	int count = scandir(dir, &found, is_segment, alphasort);
 
 	*s = (struct record_segments){0};
-	free(pattern);
-	if (rc == GLOB_NOMATCH)
-		return 0;
-	if (rc)
-		return error_fail(error, -EIO, "%s: cannot be read", dir);
-	s->paths = mem_zalloc(found.gl_pathc, sizeof(*s->paths));
-	s->start_ns = mem_zalloc(found.gl_pathc, sizeof(*s->start_ns));
-	for (size_t i = 0; i < found.gl_pathc; i++) {
-		int64_t start_ns = start_of(found.gl_pathv[i]);
-
-		if (start_ns < 0)
-			continue;
-		s->paths[s->count] = mem_strdup(found.gl_pathv[i]);
-		s->start_ns[s->count++] = start_ns;
+	if (count < 0)
+		return error_fail(error, -errno, "%s: %s", dir, strerror(errno));
+	s->count = (size_t)count;
+	s->paths = mem_zalloc(s->count, sizeof(*s->paths));
+	s->start_ns = mem_zalloc(s->count, sizeof(*s->start_ns));
+	for (size_t i = 0; i < s->count; i++) {
+		s->paths[i] = mem_printf("%s/%s", dir, found[i]->d_name);
+		s->start_ns[i] = start_of(found[i]->d_name);
+		free(found[i]);
 	}
-	globfree(&found);
+	free(found);
 	return 0;
 }
 

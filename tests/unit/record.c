@@ -401,7 +401,7 @@ static void test_damage_is_a_gap(void **unused)
 	}
 }
 
-/* Only files whose names are those of segments, oldest first. */
+/* Only files whose names are those of segments, oldest first; the directory's name is no pattern. */
 static void test_segments(void **unused)
 {
 	static const char *const names[] = {
@@ -410,13 +410,15 @@ static void test_segments(void **unused)
 		RECORD_PREFIX "170000000000000000" RECORD_SUFFIX,
 		RECORD_PREFIX "1700000000000000001.old" RECORD_SUFFIX,
 	};
-	char dir[] = "/tmp/evenkeel-record-XXXXXX";
+	char parent[] = "/tmp/evenkeel-record-XXXXXX", *dir;
 	struct record_segments found;
 	struct error error;
 	char *path[4];
 
 	(void)unused;
-	assert_non_null(mkdtemp(dir));
+	assert_non_null(mkdtemp(parent));
+	dir = mem_printf("%s/R[1]", parent);
+	assert_int_equal(mkdir(dir, 0700), 0);
 	assert_int_equal(record_segments_find(&found, dir, &error), 0);
 	assert_int_equal(found.count, 0);
 	record_segments_fini(&found);
@@ -435,7 +437,9 @@ static void test_segments(void **unused)
 		free(path[i]);
 	}
 	remove(dir);
-	assert_int_equal(record_segments_find(&found, dir, &error), -EIO);
+	remove(parent);
+	assert_int_equal(record_segments_find(&found, dir, &error), -ENOENT);
+	free(dir);
 }
 
 /* --- the recorder ----------------------------------------------------------------------------- */
