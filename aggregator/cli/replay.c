@@ -101,6 +101,17 @@ static bool read_bytes(struct reader *r, void *to, uint32_t len, bool may_end)
 	return false;
 }
 
+/* Whether the checksum behind the data is right. An older version has none; read_begin() refuses it. */
+static bool is_sound(const struct reader *r, const uint8_t *head)
+{
+	const uint8_t *data = (const uint8_t *)r->data.data;
+	struct bytes tail = {.in = data + r->data.len, .left = RECORD_TAIL};
+	uLong sum = crc32_z(crc32_z(0, head, RECORD_HEAD), data, r->data.len);
+
+	return bytes_number(&tail, 0, RECORD_TAIL) == sum ||
+	       (r->type == RECORD_BEGIN && data[0] && data[0] < RECORD_VERSION);
+}
+
 /* False at the end of the segment, which is closed then. */
 static bool read_entry(struct reader *r)
 {
@@ -117,11 +128,15 @@ static bool read_entry(struct reader *r)
 	}
 	r->type = (enum record_type)head[0];
 	buf_clear(&r->data);
-	buf_reserve(&r->data, len);
-	if (!read_bytes(r, r->data.data, len, false))
+	buf_reserve(&r->data, len + RECORD_TAIL);
+	if (!read_bytes(r, r->data.data, len + RECORD_TAIL, false))
 		return false;
-	r->data.data[len] = '\0';
 	r->data.len = len;
+	if (!is_sound(r, head)) {
+		note_damage(r, "its checksum is wrong");
+		return false;
+	}
+	r->data.data[len] = '\0';
 	return true;
 }
 
@@ -155,8 +170,9 @@ static int64_t number(const struct reader *r, size_t len)
 static int read_begin(const struct reader *r, int64_t last_ns, bool *goes_on, struct error *error)
 {
 	if (r->data.len != 2 || r->data.data[0] != RECORD_VERSION)
-		return error_fail(error, -EPROTO, "%s: a record of another version",
-				  segment_path(r));
+		return error_fail(error, -EPROTO,
+				  "%s: the record has version %d; this evenkeel reads version %d",
+				  segment_path(r), r->data.data[0], RECORD_VERSION);
 	*goes_on = r->data.data[1] && !r->cut && r->opened > 1 &&
 		   r->segments.start_ns[r->opened - 1] - last_ns < HOLE_NS;
 	return 0;

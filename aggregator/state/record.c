@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "aggregator/model/object.h"
 #include "aggregator/state/bytes.h"
@@ -26,9 +27,12 @@ size_t record_begin(struct buf *out, enum record_type type)
 void record_end(struct buf *out, size_t begun)
 {
 	size_t len = out->len - begun;
+	char *head = out->data + begun - RECORD_HEAD;
+	struct bytes b = {.out = out};
 
 	for (int i = 0; i < RECORD_HEAD - 1; i++)
-		out->data[begun - (RECORD_HEAD - 1) + (size_t)i] = (char)(len >> (8 * i));
+		head[1 + i] = (char)(len >> (8 * i));
+	bytes_number(&b, crc32_z(0, (const uint8_t *)head, RECORD_HEAD + len), RECORD_TAIL);
 }
 
 void record_number(struct buf *out, enum record_type type, uint64_t value, size_t len)

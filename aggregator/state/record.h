@@ -4,7 +4,8 @@
  * had. A directory of segments, each a gzip file "evenkeel-record.START.gz", START the Unix time in
  * nanoseconds with 19 digits; a segment that was cut is read as far as it goes.
  *
- * A segment is a list of entries: u8 type, u32 length of what follows; numbers are little-endian.
+ * A segment is a list of entries: u8 type, u32 length of the data, the data, u32 crc32() of all that is
+ * in front; numbers are little-endian. BEGIN of version 1 begins the same, but no entry had a checksum.
  *
  *	BEGIN		u8 version, u8 1: it goes on where the segment before ended; then the base
  *	OBJECT		an object of the cluster as JSON (object_write())
@@ -38,7 +39,7 @@
 #include "shared/frame.h"
 #include "shared/interval.h"
 
-enum { RECORD_VERSION = 1, RECORD_HEAD = 5, RECORD_ENTRY_MOST = 64 << 20 };
+enum { RECORD_VERSION = 2, RECORD_HEAD = 5, RECORD_TAIL = 4, RECORD_ENTRY_MOST = 64 << 20 };
 
 #define RECORD_PREFIX "evenkeel-record."
 #define RECORD_SUFFIX ".gz"
@@ -58,7 +59,7 @@ enum record_type {
 	RECORD_STANDS,
 };
 
-/* Begins an entry in the buffer; record_end() with what this returned sets its length. */
+/* Begins an entry in the buffer; record_end() with what this returned completes it. */
 size_t record_begin(struct buf *out, enum record_type type);
 void record_end(struct buf *out, size_t begun);
 /* An entry of one number of `len` bytes. */

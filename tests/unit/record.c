@@ -56,6 +56,15 @@ static size_t record(struct buf *out, const struct record_interval *i)
 	return begun;
 }
 
+/* Without the checksum. */
+static size_t record_data(struct buf *out, const struct record_interval *i)
+{
+	size_t begun = record(out, i);
+
+	out->len -= RECORD_TAIL;
+	return begun;
+}
+
 static void test_intervals(void **unused)
 {
 	char name[NODE_NAME_MAX + 2] = "";
@@ -75,13 +84,13 @@ static void test_intervals(void **unused)
 	made->full = true;
 	made->age_ns = 5;
 	made->wait_ns = 6;
-	begun = record(&out, &i);
+	begun = record_data(&out, &i);
 	assert_int_equal(record_interval_read(&read, out.data + begun, out.len - begun, &error), 0);
 	assert_int_equal(read.verdict, USAGE_NEED_FULL);
 	assert_string_equal(read.node, "node-a");
 	assert_int_equal(read.interval->sequence, 3);
 	assert_int_equal(read.interval->entry_count, made->entry_count);
-	record(&again, &read);
+	record_data(&again, &read);
 	assert_int_equal(again.len, out.len);
 	assert_memory_equal(again.data, out.data, out.len);
 	/* Cut anywhere, or longer. */
@@ -107,7 +116,7 @@ static void test_intervals(void **unused)
 	memset(name, 'n', sizeof(name) - 1);
 	i.node = name;
 	buf_clear(&out);
-	record(&out, &i);
+	record_data(&out, &i);
 	refused(&read, &out);
 	interval_free(made);
 	interval_free(read.interval);
@@ -130,7 +139,7 @@ static void apply(struct model *m, const struct buf *changes, size_t *removals)
 		if (record_change_apply(m, (enum record_type)head[0],
 					changes->data + at + RECORD_HEAD, len, &error))
 			fail_msg("%s", error.text);
-		at += RECORD_HEAD + len;
+		at += RECORD_HEAD + len + RECORD_TAIL;
 	}
 	assert_int_equal(at, changes->len);
 }
@@ -336,7 +345,7 @@ static void test_damage_is_a_gap(void **unused)
 {
 	static const struct {
 		const char *what;
-		enum { WHOLE, NO_ENTRY, BEHIND_VIEWS, BAD_ENTRY, CUT, MISSING } second;
+		enum { WHOLE, NO_ENTRY, BEHIND_VIEWS, FLIPPED, BAD_ENTRY, CUT, MISSING } second;
 		int at_second, at_third; /* nodes, or the error */
 		uint64_t gaps, damaged;
 		const char *says;
@@ -344,6 +353,7 @@ static void test_damage_is_a_gap(void **unused)
 		{"whole", WHOLE, 2, 3, 0, 0, ""},
 		{"damaged", NO_ENTRY, -ERANGE, 1, 1, 1, "this is no entry"},
 		{"damaged behind its views", BEHIND_VIEWS, 2, 1, 1, 1, "this is no entry"},
+		{"one bit of a time", FLIPPED, -ERANGE, 1, 1, 1, "its checksum is wrong"},
 		{"an interval that cannot be", BAD_ENTRY, -ERANGE, 1, 0, 0, ""},
 		{"cut behind its views", CUT, 2, 1, 1, 0, ""},
 		{"missing", MISSING, -ERANGE, 1, 1, 0, ""},
@@ -357,6 +367,7 @@ static void test_damage_is_a_gap(void **unused)
 		struct replay_extent x;
 		struct replay *r;
 		struct error error = {""};
+		size_t begun;
 
 		assert_non_null(mkdtemp(dir));
 		begin_segment(&out, false);
@@ -365,11 +376,14 @@ static void test_damage_is_a_gap(void **unused)
 		add_view(&out, END_NS + 50 * NS_PER_SEC);
 		write_segment(dir, END_NS, &out);
 		begin_segment(&out, true);
+		begun = out.len + RECORD_HEAD;
 		if (rows[i].second == NO_ENTRY)
 			buf_add_str(&out, "damage");
 		if (rows[i].second == BAD_ENTRY)
 			record_number(&out, RECORD_INTERVAL, 1, 1);
 		add_interval(&out, "b", second_ns);
+		if (rows[i].second == FLIPPED)
+			out.data[begun + 2] ^= 1;
 		add_view(&out, second_ns);
 		add_view(&out, second_ns + 50 * NS_PER_SEC);
 		if (rows[i].second == BEHIND_VIEWS)
@@ -399,6 +413,24 @@ static void test_damage_is_a_gap(void **unused)
 		remove_record(dir);
 		buf_fini(&out);
 	}
+}
+
+/* Entries of version 1 have no checksums. */
+static void test_older_version(void **unused)
+{
+	char dir[] = "/tmp/evenkeel-record-XXXXXX";
+	struct buf out = BUF_INIT;
+	struct replay_extent x;
+	struct error error;
+
+	(void)unused;
+	assert_non_null(mkdtemp(dir));
+	buf_add(&out, "\1\2\0\0\0\1\0\5\2\0\0\0{}", 14);
+	write_segment(dir, END_NS, &out);
+	assert_int_equal(replay_measure(dir, &x, &error), -EPROTO);
+	assert_non_null(strstr(error.text, "has version 1; this evenkeel reads version 2"));
+	remove_record(dir);
+	buf_fini(&out);
 }
 
 /* Only files whose names are those of segments, oldest first; the directory's name is no pattern. */
@@ -478,7 +510,7 @@ static int count_entries(const struct recording *r, int seconds, enum record_typ
 	file = gzopen(found.paths[0], "rb");
 	while (gzread(file, head, RECORD_HEAD) == RECORD_HEAD) {
 		count += head[0] == type;
-		gzseek(file, head[1] | head[2] << 8 | head[3] << 16, SEEK_CUR);
+		gzseek(file, RECORD_TAIL + (head[1] | head[2] << 8 | head[3] << 16), SEEK_CUR);
 	}
 	gzclose(file);
 	record_segments_fini(&found);
@@ -576,6 +608,7 @@ int main(void)
 		cmocka_unit_test(test_changes_that_cannot_be),
 		cmocka_unit_test(test_a_view_has_what_was_built),
 		cmocka_unit_test(test_damage_is_a_gap),
+		cmocka_unit_test(test_older_version),
 		cmocka_unit_test(test_segments),
 		cmocka_unit_test(test_recorder),
 	};
