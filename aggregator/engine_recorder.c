@@ -32,6 +32,7 @@
 #define QUEUE_MOST	 ((size_t)64 << 20)
 #define SEGMENT_LEAST_NS (60 * NS_PER_SEC)
 #define SEGMENT_MOST_NS	 (3600 * NS_PER_SEC)
+#define SEGMENTS_LEAST	 8 /* fit into bytes_most, so that deleting the oldest leaves most of it */
 #define RETRY_NS	 (10 * NS_PER_SEC)
 
 /* What came since the view before, and the view; or a plan. */
@@ -51,6 +52,7 @@ struct recorder {
 	struct recorder_config config;
 	int dir; /* a descriptor that is locked */
 	int64_t segment_ns;
+	uint64_t segment_bytes; /* of the file; a step may exceed it */
 	struct helper helper;
 
 	/* loop thread */
@@ -179,7 +181,7 @@ static void note_failure(struct recorder *r, const char *path, const char *why, 
 	close_segment(r);
 }
 
-/* Segments that are too old or too many; the open one is never among them. */
+/* Segments that are too old, or leave no room for the open one, which is never among them. */
 static void delete_old(const struct recorder *r, int64_t now_ns)
 {
 	struct record_segments found;
@@ -197,7 +199,7 @@ static void delete_old(const struct recorder *r, int64_t now_ns)
 
 		if (stat(found.paths[i], &s) == 0)
 			bytes += (uint64_t)s.st_size;
-		if ((old || bytes > r->config.bytes_most) && i + 1 < found.count)
+		if ((old || bytes > r->config.bytes_most - r->segment_bytes) && i + 1 < found.count)
 			(void)unlink(found.paths[i]);
 	}
 	record_segments_fini(&found);
@@ -280,18 +282,22 @@ static void add_state(struct recorder *r, const struct step *s, bool base, struc
 	add_json(out, RECORD_STATE, &r->state, &json);
 }
 
-/* The base of a new segment: what the one before came to, or what is remembered. */
-static void add_base(struct recorder *r, const struct step *s, bool goes_on, struct buf *out)
+/*
+ * The base of a new segment: what the one before, which began at before_ns, came to; or, at 0, what is
+ * remembered.
+ */
+static void add_base(struct recorder *r, const struct step *s, int64_t before_ns, struct buf *out)
 {
 	size_t begun = record_begin(out, RECORD_BEGIN);
+	struct bytes b = {.out = out};
 	struct cluster *c = r->view->cluster;
 
-	buf_add_char(out, RECORD_VERSION);
-	buf_add_char(out, goes_on);
+	bytes_number(&b, RECORD_VERSION, 1);
+	bytes_i64(&b, &before_ns);
 	record_end(out, begun);
 	buf_clear(&r->sources);
 	buf_clear(&r->state);
-	if (goes_on && c) {
+	if (before_ns && c) {
 		record_changes(out, NULL, c);
 		add_sources(r, c, out);
 	}
@@ -299,8 +305,8 @@ static void add_base(struct recorder *r, const struct step *s, bool goes_on, str
 	record_end(out, record_begin(out, RECORD_BASE_END));
 }
 
-/* 0, or -errno and the failure is noted. */
-static int open_segment(struct recorder *r, const struct step *s, bool goes_on)
+/* before_ns as above. 0, or -errno and the failure is noted. */
+static int open_segment(struct recorder *r, const struct step *s, int64_t before_ns)
 {
 	struct buf base = BUF_INIT;
 	int rc;
@@ -314,7 +320,7 @@ static int open_segment(struct recorder *r, const struct step *s, bool goes_on)
 	if (!rc) {
 		r->start_ns = s->now_ns;
 		delete_old(r, s->now_ns);
-		add_base(r, s, goes_on, &base);
+		add_base(r, s, before_ns, &base);
 		rc = write_bytes(r, &base, 0, base.len);
 	}
 	buf_fini(&base);
@@ -357,7 +363,8 @@ static bool is_ready(struct recorder *r, const struct step *s)
 {
 	bool goes_on = r->file && !s->after_loss;
 
-	if (goes_on && s->now_ns - r->start_ns < r->segment_ns)
+	if (goes_on && s->now_ns - r->start_ns < r->segment_ns &&
+	    (uint64_t)gzoffset(r->file) < r->segment_bytes)
 		return true;
 	if (!r->file && s->now_ns < r->retry_ns && r->retry_ns - s->now_ns <= RETRY_NS)
 		return false;
@@ -369,7 +376,7 @@ static bool is_ready(struct recorder *r, const struct step *s)
 		view_drop(r->view);
 		r->view = view_hold(s->view);
 	}
-	return open_segment(r, s, goes_on) == 0;
+	return open_segment(r, s, goes_on ? r->start_ns : 0) == 0;
 }
 
 static void take_step(struct recorder *r, struct step *s)
@@ -385,6 +392,12 @@ static void take_step(struct recorder *r, struct step *s)
 	errno = EIO;
 	if (write_step(r, s, goes_on ? before->cluster : NULL)) {
 		note_failure(r, r->config.dir, strerror(errno), s->now_ns);
+	} else if (r->start_ns == s->now_ns && (uint64_t)gzoffset(r->file) > r->segment_bytes / 2) {
+		/* Segments would repeat little else than their bases. */
+		(void)unlink(r->path);
+		note_failure(r, r->config.dir,
+			     "the objects of the cluster take over a sixteenth of --record-size",
+			     s->now_ns);
 	} else {
 		if (r->failing)
 			log_info("%s: it is recorded again", r->config.dir);
@@ -453,6 +466,7 @@ int recorder_open(struct recorder **out, const struct recorder_config *config, s
 	r->dir = dir;
 	r->config = *config;
 	r->segment_ns = int_max(SEGMENT_LEAST_NS, int_min(config->keep_ns / 24, SEGMENT_MOST_NS));
+	r->segment_bytes = config->bytes_most / SEGMENTS_LEAST;
 	pthread_mutex_init(&r->lock, NULL);
 	rc = helper_start(&r->helper, "records", work, r, error);
 	if (rc) {

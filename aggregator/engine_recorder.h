@@ -20,7 +20,7 @@
 struct recorder_config {
 	const char *dir; /* borrowed, as is all here, for the recorder's life */
 	int64_t keep_ns; /* older segments are deleted .. */
-	uint64_t bytes_most; /* .. and the oldest beyond this */
+	uint64_t bytes_most; /* .. and the oldest beyond this, which a step may exceed */
 	struct plan_slot *plans;
 	struct reservations *reservations;
 	struct record_counters *counters;

@@ -29,7 +29,6 @@
 
 enum { PAST = 64 };
 
-#define HOLE_NS	    (60 * NS_PER_SEC) /* the least length of a segment */
 #define VIEW_GAP_NS (15 * NS_PER_SEC) /* an aggregator without changes publishes every 5 to 15 s */
 
 /* --- entries ---------------------------------------------------------------------------------- */
@@ -164,17 +163,21 @@ static int64_t number(const struct reader *r, size_t len)
 }
 
 /*
- * *goes_on: what the segments before told still holds. Segments of less than HOLE_NS do not exist, so
- * a longer time since the last view is one that is missing. -EPROTO with the reason: another version.
+ * *goes_on: what the segments before told still holds, as the last of them is the one that this goes on
+ * from. -EPROTO with the reason: another version.
  */
-static int read_begin(const struct reader *r, int64_t last_ns, bool *goes_on, struct error *error)
+static int read_begin(const struct reader *r, bool *goes_on, struct error *error)
 {
-	if (r->data.len != 2 || r->data.data[0] != RECORD_VERSION)
+	struct bytes b = {.in = (const uint8_t *)r->data.data, .left = r->data.len};
+	int64_t before_ns = 0;
+	int version = (int)bytes_number(&b, 0, 1);
+
+	bytes_i64(&b, &before_ns);
+	if (version != RECORD_VERSION || b.bad || b.left)
 		return error_fail(error, -EPROTO,
 				  "%s: the record has version %d; this evenkeel reads version %d",
-				  segment_path(r), r->data.data[0], RECORD_VERSION);
-	*goes_on = r->data.data[1] && !r->cut && r->opened > 1 &&
-		   r->segments.start_ns[r->opened - 1] - last_ns < HOLE_NS;
+				  segment_path(r), version, RECORD_VERSION);
+	*goes_on = !r->cut && r->opened > 1 && r->segments.start_ns[r->opened - 2] == before_ns;
 	return 0;
 }
 
@@ -209,7 +212,7 @@ int replay_measure(const char *dir, struct replay_extent *x, struct error *error
 	}
 	while ((rc = next_entry(&r, error)) == 1) {
 		if (r.type == RECORD_BEGIN) {
-			rc = read_begin(&r, x->to_ns, &goes_on, error);
+			rc = read_begin(&r, &goes_on, error);
 			if (rc)
 				break;
 			x->gaps += r.opened > 1 && !goes_on;
@@ -387,7 +390,7 @@ static void publish(struct replay *r)
 
 static int begin(struct replay *r, struct error *error)
 {
-	int rc = read_begin(&r->reader, r->now.at_ns, &r->passes_base, error);
+	int rc = read_begin(&r->reader, &r->passes_base, error);
 
 	if (!rc && !r->passes_base)
 		reset_state(r);

@@ -307,9 +307,14 @@ static int nodes_at(struct replay *r, int64_t at_ns, struct error *error)
 	return rc;
 }
 
-static void begin_segment(struct buf *out, bool goes_on)
+/* before_ns: the segment that it goes on from; 0: none. */
+static void begin_segment(struct buf *out, int64_t before_ns)
 {
-	record_number(out, RECORD_BEGIN, RECORD_VERSION | (uint64_t)goes_on << 8, 2);
+	size_t begun = record_begin(out, RECORD_BEGIN);
+
+	buf_add_char(out, RECORD_VERSION);
+	buf_add(out, &before_ns, sizeof(before_ns));
+	record_end(out, begun);
 	record_end(out, record_begin(out, RECORD_BASE_END));
 }
 
@@ -322,7 +327,7 @@ static void test_a_view_has_what_was_built(void **unused)
 	struct error error = {""};
 
 	(void)unused;
-	begin_segment(&out, false);
+	begin_segment(&out, 0);
 	add_interval(&out, "a", END_NS);
 	add_interval(&out, "b", END_NS);
 	add_view(&out, END_NS);
@@ -370,12 +375,12 @@ static void test_damage_is_a_gap(void **unused)
 		size_t begun;
 
 		assert_non_null(mkdtemp(dir));
-		begin_segment(&out, false);
+		begin_segment(&out, 0);
 		add_interval(&out, "a", END_NS);
 		add_view(&out, END_NS);
 		add_view(&out, END_NS + 50 * NS_PER_SEC);
 		write_segment(dir, END_NS, &out);
-		begin_segment(&out, true);
+		begin_segment(&out, END_NS);
 		begun = out.len + RECORD_HEAD;
 		if (rows[i].second == NO_ENTRY)
 			buf_add_str(&out, "damage");
@@ -396,7 +401,7 @@ static void test_damage_is_a_gap(void **unused)
 			buf_clear(&out);
 		else
 			write_segment(dir, second_ns, &out);
-		begin_segment(&out, true);
+		begin_segment(&out, second_ns);
 		add_interval(&out, "c", third_ns);
 		add_view(&out, third_ns);
 		write_segment(dir, third_ns, &out);
@@ -495,25 +500,22 @@ static void publish(struct recording *r, int seconds)
 	view_drop(v);
 }
 
-/* Entries of that type in the only segment, which starts so late. */
+/* Entries of that type in the segment that starts so late. */
 static int count_entries(const struct recording *r, int seconds, enum record_type type)
 {
-	struct record_segments found;
-	struct error error;
+	char *path = mem_printf("%s/" RECORD_PREFIX "%019lld" RECORD_SUFFIX, r->dir,
+				T0 + seconds * NS_PER_SEC);
 	uint8_t head[RECORD_HEAD];
-	gzFile file;
+	gzFile file = gzopen(path, "rb");
 	int count = 0;
 
-	assert_int_equal(record_segments_find(&found, r->dir, &error), 0);
-	assert_int_equal(found.count, 1);
-	assert_int_equal(found.start_ns[0], T0 + seconds * NS_PER_SEC);
-	file = gzopen(found.paths[0], "rb");
+	assert_non_null(file);
 	while (gzread(file, head, RECORD_HEAD) == RECORD_HEAD) {
 		count += head[0] == type;
 		gzseek(file, RECORD_TAIL + (head[1] | head[2] << 8 | head[3] << 16), SEEK_CUR);
 	}
 	gzclose(file);
-	record_segments_fini(&found);
+	free(path);
 	return count;
 }
 
@@ -527,19 +529,7 @@ static bool has_recovered(void *ctx)
 	return !has_failed(ctx);
 }
 
-static bool has_written(void *ctx)
-{
-	struct recording *r = ctx;
-	struct record_segments found;
-	struct error error;
-	bool written = record_segments_find(&found, r->dir, &error) == 0 && found.count == 1 &&
-		       found.start_ns[0] == T0 + 61 * NS_PER_SEC;
-
-	record_segments_fini(&found);
-	return written;
-}
-
-/* A segment a minute, of which one may stay; the folder is away for a while. */
+/* A segment a minute; one is a minute old at the end. Then the folder is away for a while. */
 static void test_recorder(void **unused)
 {
 	struct recording r = {.dir = "/tmp/evenkeel-record-XXXXXX",
@@ -552,7 +542,7 @@ static void test_recorder(void **unused)
 	struct buf bodies[BODY_PARTS_MAX];
 	const struct ingest_interval told = {&header, 1, bodies, 1, made, T0};
 	struct record_segments found;
-	struct recorder_config config = {r.dir, 60 * NS_PER_SEC, 1,
+	struct recorder_config config = {r.dir, 60 * NS_PER_SEC, 1 << 20,
 					 plans, reservations,	 &r.counters};
 	struct error error;
 
@@ -567,20 +557,20 @@ static void test_recorder(void **unused)
 		recorder_interval(r.recorder, &told, (enum usage_verdict)verdict);
 	buf_fini(bodies);
 	publish(&r, 61);
-	assert_true(await(has_written, &r, 20));
 	recorder_planned(r.recorder, T0 + 62 * NS_PER_SEC);
 	publish(&r, 63);
+	publish(&r, 122);
 	recorder_close(r.recorder);
+	assert_int_equal(record_segments_find(&found, r.dir, &error), 0);
+	assert_int_equal(found.count, 2);
+	record_segments_fini(&found);
 	assert_int_equal(count_entries(&r, 61, RECORD_OBJECT), 1);
 	assert_int_equal(count_entries(&r, 61, RECORD_INTERVAL), 2);
 	assert_int_equal(count_entries(&r, 61, RECORD_VIEW), 2);
 	assert_int_equal(count_entries(&r, 61, RECORD_STANDS), 1);
 
 	assert_int_equal(recorder_open(&r.recorder, &config, &error), 0);
-	assert_int_equal(record_segments_find(&found, r.dir, &error), 0);
-	remove(found.paths[0]);
-	record_segments_fini(&found);
-	remove(r.dir);
+	remove_record(r.dir);
 	publish(&r, 100);
 	assert_true(await(has_failed, &r, 20));
 	assert_int_equal(counter_get(&r.counters.failures), 1);
@@ -600,6 +590,87 @@ static void test_recorder(void **unused)
 	remove_record(r.dir);
 }
 
+/* An interval of bytes that do not compress, and a view. */
+static void publish_bytes(struct recording *r, int seconds, size_t size)
+{
+	const struct frame_header header = {.node = "node-a"};
+	struct interval *made = interval_make(1, 1, 1);
+	struct buf body = BUF_INIT;
+	const struct ingest_interval told = {&header, 1, &body, 1, made, T0};
+
+	for (uint32_t state = (uint32_t)seconds + 1; body.len < size; state *= 747796405)
+		buf_add_char(&body, (char)(++state >> 24));
+	recorder_interval(r->recorder, &told, USAGE_APPLIED);
+	publish(r, seconds);
+	interval_free(made);
+	buf_fini(&body);
+}
+
+#define BOUND ((uint64_t)1 << 20)
+enum { STEP_BYTES = 20000, STEPS = 250 };
+
+static uint64_t size_of(const char *dir)
+{
+	struct replay_extent x;
+	struct error error;
+
+	assert_int_equal(replay_measure(dir, &x, &error), 0);
+	assert_int_equal(x.gaps, 0);
+	assert_int_equal(x.damaged, 0);
+	return x.bytes;
+}
+
+/*
+ * Within an hour, steps of several times the bound: the record is never above it by more than a step,
+ * or below half of it. Then the first step alone takes too much.
+ */
+static void test_bound(void **unused)
+{
+	struct recording r = {.dir = "/tmp/evenkeel-record-XXXXXX",
+			      .model = model_new(),
+			      .join = join_new()};
+	struct plan_slot *plans = plan_slot_new();
+	struct reservations *reservations = reservations_new();
+	struct recorder_config config = {r.dir, 24 * 3600 * NS_PER_SEC, BOUND,
+					 plans, reservations,		&r.counters};
+	struct record_segments found;
+	struct error error;
+	uint64_t written = 0;
+
+	(void)unused;
+	assert_non_null(mkdtemp(r.dir));
+	assert_int_equal(recorder_open(&r.recorder, &config, &error), 0);
+	for (int i = 0; i < STEPS; i++) {
+		uint64_t size;
+
+		publish_bytes(&r, i, STEP_BYTES);
+		while (counter_get(&r.counters.bytes) < written + STEP_BYTES)
+			assert_false(has_failed(&r));
+		written = counter_get(&r.counters.bytes);
+		size = size_of(r.dir);
+		if (size > BOUND + STEP_BYTES + 4096 || (i > STEPS / 2 && size < BOUND / 2))
+			fail_msg("step %d: %llu bytes", i, (unsigned long long)size);
+	}
+	recorder_close(r.recorder);
+	remove_record(r.dir);
+
+	assert_int_equal(mkdir(r.dir, 0700), 0);
+	assert_int_equal(recorder_open(&r.recorder, &config, &error), 0);
+	publish_bytes(&r, STEPS, BOUND / 16);
+	assert_true(await(has_failed, &r, 20));
+	assert_int_equal(record_segments_find(&found, r.dir, &error), 0);
+	assert_int_equal(found.count, 0);
+	record_segments_fini(&found);
+	publish_bytes(&r, STEPS + 10, BOUND / 32);
+	assert_true(await(has_recovered, &r, 20));
+	recorder_close(r.recorder);
+	plan_slot_free(plans);
+	reservations_free(reservations);
+	join_free(r.join);
+	model_free(r.model);
+	remove_record(r.dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -611,6 +682,7 @@ int main(void)
 		cmocka_unit_test(test_older_version),
 		cmocka_unit_test(test_segments),
 		cmocka_unit_test(test_recorder),
+		cmocka_unit_test(test_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
