@@ -93,6 +93,9 @@ static int read_policy(const char *text, struct policy *p, struct error *error)
 	}
 	if (!rc && !len)
 		rc = error_fail(error, -EINVAL, "--policy \"%s\": a policy needs a name", text);
+	else if (!rc && strcspn(text, "=,;") < len)
+		rc = error_fail(error, -EINVAL, "--policy %s: the form is NAME:OPTION=VALUE;..",
+				text);
 	free(rest);
 	return rc;
 }
@@ -374,9 +377,15 @@ static void judge_moves(struct policy *p, const struct view *v, int64_t now_ns)
 int policies_read(struct policies *all, const struct option_list *texts, struct error *error)
 {
 	*all = (struct policies){.of = mem_zalloc(texts->count + 1, sizeof(*all->of))};
-	for (size_t i = 0; i < texts->count; i++)
+	for (size_t i = 0; i < texts->count; i++) {
 		if (read_policy(texts->items[i], &all->of[all->count++], error))
 			return -EINVAL;
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(all->of[k].name, all->of[i].name) == 0)
+				return error_fail(error, -EINVAL,
+						  "--policy %s: another one has this name",
+						  all->of[i].name);
+	}
 	return 0;
 }
 

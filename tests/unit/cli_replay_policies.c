@@ -170,25 +170,30 @@ static void test_waves(void **unused)
 static void test_refusals(void **unused)
 {
 	static const struct {
-		const char *text, *says;
+		const char *texts[2], *says;
 	} rows[] = {
-		{"x:drain", "must be OPTION=VALUE"},
-		{":drain-z=1", "needs a name"},
-		{"x:foo=1", "--policy x: unknown option --foo"},
-		{"x:blend=Nope=1", "--policy x: there is no plugin \"Nope\""},
+		{{"x:drain"}, "must be OPTION=VALUE"},
+		{{":drain-z=1"}, "needs a name"},
+		{{"drain-cpu-cap=0.5"},
+		 "--policy drain-cpu-cap=0.5: the form is NAME:OPTION=VALUE;.."},
+		{{"a,b"}, "--policy a,b: the form is"},
+		{{"a;b:drain-cpu-cap=0.5"}, "the form is"},
+		{{"x:drain-cpu-cap=0.5", "x"}, "--policy x: another one has this name"},
+		{{"x:foo=1"}, "--policy x: unknown option --foo"},
+		{{"x:blend=Nope=1"}, "--policy x: there is no plugin \"Nope\""},
 	};
 	struct replay_moment m = moment(0, 100, 1000, NODES("a", NULL));
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		const struct option_list list = {(char **)&rows[i].text, 1};
+		const struct option_list list = {(char **)rows[i].texts, 1 + !!rows[i].texts[1]};
 		struct policies all;
 		struct error error = {""};
 
 		if (!policies_read(&all, &list, &error))
 			assert_int_not_equal(policies_step(&all, NULL, &m, &error), 0);
 		if (!strstr(error.text, rows[i].says))
-			fail_msg("%s: \"%s\"", rows[i].text, error.text);
+			fail_msg("%s: \"%s\"", rows[i].texts[0], error.text);
 		policies_fini(&all);
 	}
 	replay_moment_fini(&m);
