@@ -4,8 +4,9 @@
  *
  *   placements   Each pod that was bound between two moments is scored on what was known at the
  *                first, and goes to the best node that fits. A node is hot if its mean CPU use of
- *                five minutes, HOT_AFTER_NS later, is above HOT_SHARE of its allocatable; the use of a
- *                pod that was elsewhere is added to it.
+ *                five minutes is above HOT_SHARE of its allocatable; the use of a pod that was
+ *                elsewhere is added to it. That is judged at the first moment HOT_AFTER_NS later, of
+ *                pods that still run.
  *   waves        Each moment's drain plan, with the timers of the record. A drained node stays in
  *                the record; it and its evictions count once. A destination is over the cap if,
  *                within an hour, the mean CPU use of it and of the pods that were moved to it
@@ -40,7 +41,7 @@ struct placement {
 struct move {
 	char *uid, *to; /* owned */
 	int64_t until_ns;
-	bool over; /* its destination has been counted */
+	bool over; /* its destination was counted at this move */
 };
 
 struct policy {
@@ -52,7 +53,7 @@ struct policy {
 	char **drained; /* names */
 	size_t placement_count, move_count, drained_count; /* of what is owned above */
 	/* results */
-	size_t placed, unplaced, hot, hot_was, waves, evictions, over;
+	size_t placed, unplaced, judged, hot, hot_was, waves, evictions, over;
 };
 
 /* --- policies --------------------------------------------------------------------------------- */
@@ -242,6 +243,7 @@ static int place_one(struct policy *p, struct offline *files, const struct kube_
 			(struct placement){mem_strdup(pod->object.uid), mem_strdup(node),
 					   mem_strdup(pod->node), due_ns};
 	}
+	p->placed += node != NULL;
 	p->unplaced += !node;
 	cJSON_Delete(scores);
 	return 0;
@@ -296,7 +298,7 @@ static void judge_placements(struct policy *p, const struct view *v, int64_t now
 		}
 		milli = pod_cpu(v, one->uid, &node);
 		if (node) {
-			p->placed++;
+			p->judged++;
 			p->hot_was += is_hot(v, one->was, 0);
 			p->hot += is_hot(v, one->node, strcmp(one->node, one->was) ? milli : 0);
 		}
@@ -360,15 +362,19 @@ static void judge_moves(struct policy *p, const struct view *v, int64_t now_ns)
 		struct move *m = &p->moves[i];
 		const struct view_node *node;
 		double more = 0;
+		bool over = false;
 
-		for (size_t k = 0; k < p->move_count; k++)
-			if (p->moves[k].until_ns >= now_ns && strcmp(p->moves[k].to, m->to) == 0)
+		for (size_t k = 0; k < p->move_count; k++) {
+			if (strcmp(p->moves[k].to, m->to) != 0)
+				continue;
+			over |= p->moves[k].over;
+			if (p->moves[k].until_ns >= now_ns)
 				more += pod_cpu(v, p->moves[k].uid, &node);
-		if (m->over || m->until_ns < now_ns || !is_hot(v, m->to, more))
+		}
+		if (over || m->until_ns < now_ns || !is_hot(v, m->to, more))
 			continue;
+		m->over = true;
 		p->over++;
-		for (size_t k = 0; k < p->move_count; k++)
-			p->moves[k].over |= strcmp(p->moves[k].to, m->to) == 0;
 	}
 }
 
@@ -431,9 +437,9 @@ int policies_step(struct policies *all, const struct replay_moment *before,
 
 void policies_show(const struct policies *all, struct cli *cli)
 {
-	static const char *const titles[] = {"PLACED", "UNPLACED", "HOT-WAS",	"HOT",
+	static const char *const titles[] = {"PLACED", "UNPLACED", "JUDGED",	"HOT-WAS", "HOT",
 					     "WAVES",  "DRAINED",  "EVICTIONS", "OVER-CAP"};
-	static const char *const keys[] = {"placed", "unplaced", "hotWas",    "hot",
+	static const char *const keys[] = {"placed", "unplaced", "judged",    "hotWas", "hot",
 					   "waves",  "drained",	 "evictions", "overCap"};
 	enum { RESULTS = sizeof(keys) / sizeof(keys[0]) };
 	struct table *t = table_new();
@@ -449,9 +455,9 @@ void policies_show(const struct policies *all, struct cli *cli)
 		table_column(t, titles[k], FORM_RIGHT);
 	for (size_t i = 0; i < all->count; i++) {
 		const struct policy *p = &all->of[i];
-		const size_t results[RESULTS] = {p->placed,    p->unplaced, p->hot_was,
-						 p->hot,       p->waves,    p->drained_count,
-						 p->evictions, p->over};
+		const size_t results[RESULTS] = {p->placed,	   p->unplaced,	 p->judged,
+						 p->hot_was,	   p->hot,	 p->waves,
+						 p->drained_count, p->evictions, p->over};
 
 		table_row(t, p->name);
 		table_key(t, -(double)i);

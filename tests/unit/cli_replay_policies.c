@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Policies over moments that are made by hand: nodes a and b have 3 allocatable CPUs; what each uses is
- * given. A pod was bound to b.
+ * given. Some moments have a node c, which uses 100 millicores.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,16 +56,18 @@ static void put_pod(struct model *m, const char *name, const char *node)
 								   .memory = "100Mi"}));
 }
 
-/* Seconds after the fixture's moment; with a pod on each node of the list, up to NULL. */
+/* Seconds after the fixture's moment; with a pod on each node of the list, up to NULL. Only a pod makes c. */
 static struct replay_moment moment(int seconds, double a_milli, double b_milli,
 				   const char *const *nodes)
 {
 	int64_t now_ns = VIEW_FIXTURE_NOW_NS + seconds * NS_PER_SEC;
-	struct node_stats *stats[] = {use_of("a", now_ns, a_milli), use_of("b", now_ns, b_milli)};
+	struct node_stats *stats[] = {use_of("a", now_ns, a_milli), use_of("b", now_ns, b_milli),
+				      use_of("c", now_ns, 100)};
 	struct replay_moment m = {.at_ns = now_ns};
 	struct model *model = model_new();
 	struct join *join = join_new();
 	char name[16];
+	size_t count = 2;
 
 	for (int k = 0; k < OBJECT_KINDS; k++)
 		model_fixture_sync(model, (enum object_kind)k);
@@ -73,15 +75,20 @@ static struct replay_moment moment(int seconds, double a_milli, double b_milli,
 	model_put(model, node("b"));
 	model_put(model, model_fixture_workload(OBJECT_REPLICA_SET, "default", "web", NULL, NULL));
 	for (int i = 0; nodes[i]; i++) {
+		if (count == 2 && strcmp(nodes[i], "c") == 0) {
+			model_put(model, node("c"));
+			count = 3;
+		}
 		snprintf(name, sizeof(name), "web-%d", i);
 		put_pod(model, name, nodes[i]);
 	}
-	m.view = join_view(join, stats, 2, model_cluster(model), now_ns);
+	m.view = join_view(join, stats, count, model_cluster(model), now_ns);
 	buf_add_str(&m.state, "{}");
 	join_free(join);
 	model_free(model);
 	node_stats_drop(stats[0]);
 	node_stats_drop(stats[1]);
+	node_stats_drop(stats[2]);
 	return m;
 }
 
@@ -120,21 +127,24 @@ static int result(const cJSON *doc, int policy, const char *name)
 
 #define NODES(...) ((const char *[]){__VA_ARGS__})
 
-/* In the record the pod went to b, which became hot. */
+/* In the record the pod went to b, which became hot; and another one, too late to be judged. */
 static void test_placements(void **unused)
 {
 	static const char *const texts[] = {"calm:blend=LoadVariationRiskBalancing=1",
 					    "packed:blend=TargetLoadPacking=1", NULL};
 	struct replay_moment moments[] = {
-		moment(0, 100, 500, NODES(NULL)),	  moment(10, 100, 500, NODES("b", NULL)),
-		moment(299, 100, 2600, NODES("b", NULL)), moment(310, 100, 2600, NODES("b", NULL)),
-		moment(620, 100, 2600, NODES("b", NULL)),
+		moment(0, 100, 500, NODES(NULL)),
+		moment(10, 100, 500, NODES("b", NULL)),
+		moment(299, 100, 2600, NODES("b", NULL)),
+		moment(310, 100, 2600, NODES("b", NULL)),
+		moment(620, 100, 2600, NODES("b", "b", NULL)),
 	};
 	cJSON *doc = run(texts, moments, 5);
 
 	(void)unused;
 	for (int p = 0; p < 2; p++) {
-		assert_int_equal(result(doc, p, "placed"), 1);
+		assert_int_equal(result(doc, p, "placed"), 2);
+		assert_int_equal(result(doc, p, "judged"), 1);
 		assert_int_equal(result(doc, p, "hotWas"), 1);
 	}
 	assert_int_equal(result(doc, 0, "hot"), 0);
@@ -164,6 +174,30 @@ static void test_waves(void **unused)
 	assert_int_equal(result(doc, 0, "overCap"), 1);
 	assert_int_equal(result(doc, 1, "drained"), 0);
 	assert_int_equal(result(doc, 1, "overCap"), 0);
+	cJSON_Delete(doc);
+}
+
+/* Then a is full, and c is drained to b as well, which is over the cap once more. */
+static void test_destination_of_two_waves(void **unused)
+{
+	static const char *const texts[] = {
+		"soon:scale-down-unneeded-time=30s;assume-unneeded-for=1m;extra-capacity-min-rate="
+		"0",
+		NULL};
+	struct replay_moment moments[] = {
+		moment(0, 100, 1000, NODES("a", "b", "b", "b", "b", NULL)),
+		moment(60, 100, 2600, NODES("a", "b", "b", "b", "b", NULL)),
+		moment(120, 2600, 1000,
+		       NODES("a", "b", "b", "b", "b", "a", "a", "a", "a", "a", "c", NULL)),
+		moment(180, 2600, 2600,
+		       NODES("a", "b", "b", "b", "b", "a", "a", "a", "a", "a", "c", NULL)),
+	};
+	cJSON *doc = run(texts, moments, 4);
+
+	(void)unused;
+	assert_int_equal(result(doc, 0, "waves"), 2);
+	assert_int_equal(result(doc, 0, "evictions"), 2);
+	assert_int_equal(result(doc, 0, "overCap"), 1);
 	cJSON_Delete(doc);
 }
 
@@ -204,6 +238,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_placements),
 		cmocka_unit_test(test_waves),
+		cmocka_unit_test(test_destination_of_two_waves),
 		cmocka_unit_test(test_refusals),
 	};
 
