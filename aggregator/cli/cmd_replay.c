@@ -166,31 +166,41 @@ static int run_at(struct cli *cli, struct replay *r, int64_t at_ns)
 	return rc;
 }
 
-/* Runs no COMMAND, but policies. */
+/* Runs no COMMAND, but policies, at the moments that are in the record. */
 static int compare(struct cli *cli, struct replay *r, const struct schedule *s)
 {
-	struct replay_moment before = {0}, now;
+	struct replay_moment before = {0};
+	struct error first = {""};
 	struct policies all;
+	size_t missing = 0;
 	int code = policies_read(&all, &cli->options->policies, &cli->reason) ? CLI_USAGE : CLI_OK;
 
 	for (size_t i = 0; i < s->count && !code; i++) {
+		struct replay_moment now = {0};
 		int rc = replay_go(r, s->at_ns[i], &cli->reason);
 
-		if (rc) {
-			code = rc == -ERANGE ? CLI_STALE : CLI_ERROR;
-			break;
+		if (rc == -ERANGE) {
+			if (!missing++)
+				first = cli->reason;
+		} else if (rc) {
+			code = CLI_ERROR;
+		} else {
+			replay_take(r, s->at_ns[i], &now);
+			if (policies_step(&all, before.view ? &before : NULL, &now, &cli->reason))
+				code = CLI_USAGE;
 		}
-		replay_take(r, s->at_ns[i], &now);
-		if (policies_step(&all, i ? &before : NULL, &now, &cli->reason))
-			code = CLI_USAGE;
-		else
+		if (!code)
 			cli->reason.text[0] = '\0';
 		replay_moment_fini(&before);
 		before = now;
 	}
 	replay_moment_fini(&before);
-	if (!code)
+	if (!code && missing < s->count)
 		policies_show(&all, cli);
+	if (!code && missing)
+		code = error_fail(&cli->reason, CLI_STALE,
+				  "%zu of %zu moments are not in the record; the first: %s",
+				  missing, s->count, first.text);
 	policies_fini(&all);
 	return code;
 }
