@@ -25,7 +25,7 @@ enum { MOMENTS_MOST = 100000 };
 
 /* clang-format off */
 static const struct option_spec specs[] = {
-	CLI_OPTION("at", 0, OPTION_LIST, at, "TIME", NULL, NULL, "A moment: 2026-01-31T12:00:00Z; later ones follow."),
+	CLI_OPTION("at", 0, OPTION_LIST, at, "TIME", NULL, NULL, "A moment, such as 2026-01-31T12:00:00Z; further ones must ascend."),
 	CLI_TEXT("from", 0, from, "TIME", "The first of several moments."),
 	CLI_TEXT("to", 0, to, "TIME", "The last moment is not after this."),
 	RANGE_OPTION(OPTION_DURATION, "step", offsetof(struct cli_options, step_ns), "DURATION", "10s",
@@ -68,7 +68,7 @@ static int show_extent(struct cli *cli)
 		if (x.views)
 			lines_print(cli, "Recorded from %s to %s, %s:", from, to, size);
 		else
-			lines_print(cli, "No view is recorded, %s:", size);
+			lines_print(cli, "No view is recorded; size of the segments: %s.", size);
 		lines_print(cli,
 			    "%" PRIu64 " views, %" PRIu64 " intervals of agents; segments: %" PRIu64
 			    ", gaps: %" PRIu64 ", damaged: %" PRIu64 ".",
@@ -135,7 +135,8 @@ static int read_schedule(struct cli *cli, struct schedule *s)
 			return CLI_USAGE;
 		if (i && at_ns < s->at_ns[i - 1])
 			return error_fail(&cli->reason, CLI_USAGE,
-					  "--at %s: is before the one in front", o->at.items[i]);
+					  "--at %s: times must ascend; the --at before it is %s",
+					  o->at.items[i], o->at.items[i - 1]);
 		add_time(s, at_ns);
 	}
 	return CLI_OK;
@@ -275,7 +276,8 @@ const struct command command_replay = {
 		"answers as it would have at that moment. Without COMMAND: what is recorded. With "
 		"-o json in front of COMMAND, several moments give a JSON document each, without "
 		"titles. "
-		"Reading begins at the oldest segment, since peaks reach back for a day. Exit "
+		"Every replay reads the record from its start, because peaks are of the last 24 "
+		"hours. Exit "
 		"status 1: the record cannot be read; 4: it does not have the moment; else "
 		"COMMAND's.",
 	.examples = {{"evenkeel replay /var/lib/evenkeel-aggregator/record", "What is recorded."},

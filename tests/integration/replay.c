@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "shared/clock.h"
 #include "shared/document.h"
@@ -371,8 +372,10 @@ static void test_refusals(void **state)
 	expect(s, WORDS("--at", "noon", "--", "nodes"), 2, "--at: \"noon\"");
 	expect(s, WORDS("--from", "2100-01-01T00:00:00Z", "--", "nodes"), 2, "go together");
 	expect(s,
-	       WORDS("--at", s->answers[1][0].time, "--at", s->answers[0][1].time, "--", "nodes"),
-	       2, "is before the one in front");
+	       WORDS("--at", "2026-01-31T12:00:00Z", "--at", "2026-01-31T11:00:00Z", "--", "nodes"),
+	       2,
+	       "--at 2026-01-31T11:00:00Z: times must ascend; the --at before it is "
+	       "2026-01-31T12:00:00Z");
 	expect(s, WORDS("--at", s->answers[1][0].time), 2, "name a command");
 	expect(s, WORDS("--policy", "now"), 2, "name a moment");
 	expect(s, WORDS("--policy", "now", "--at", s->answers[1][0].time, "--", "nodes"), 2,
@@ -401,11 +404,35 @@ static void test_refusals(void **state)
 	s->record = record;
 }
 
+static void test_no_view(void **state)
+{
+	const struct scene *s = *state;
+	char *dir = mem_printf("%s/cut", s->stack->folder);
+	char *path = mem_printf("%s/evenkeel-record.0000000000000000001.gz", dir);
+	char *argv[] = {(char *)program_path("evenkeel"), (char *)"replay", dir, NULL};
+	struct buf out = BUF_INIT, err = BUF_INIT;
+	FILE *f;
+
+	assert_int_equal(mkdir(dir, 0700), 0);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	fputs("\1\2", f);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(process_run(argv, &out, &err), 0);
+	if (!strstr(out.data, "No view is recorded; size of the segments: 2."))
+		fail_msg("%s", out.data);
+	buf_fini(&out);
+	buf_fini(&err);
+	free(path);
+	free(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_replay_is_live),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_no_view),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
