@@ -9,7 +9,6 @@
 #include "agent/culprit.h"
 #include "agent/machine.h"
 #include "agent/sampler.h"
-#include "agent/topology.h"
 #include "shared/interval.h"
 
 struct account;

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "agent/account_track.h"
-#include "agent/topology.h"
 #include "agent/workload.h"
 
 struct track_id {

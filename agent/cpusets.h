@@ -6,7 +6,6 @@
 
 #include "agent/account_table.h"
 #include "agent/cgroupfs.h"
-#include "agent/topology.h"
 
 /*
  * Reads cpuset.cpus.effective (v1: cpuset.effective_cpus) into the topology: of every cgroup that

@@ -7,7 +7,6 @@
 
 #include "aggregator/planner/plan.h"
 #include "aggregator/state/counters.h"
-#include "aggregator/state/view.h"
 
 struct planner_config {
 	struct view_slot *views; /* borrowed, as is all here, for the planner's life */

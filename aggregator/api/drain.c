@@ -66,7 +66,6 @@
 #include "aggregator/state/windows.h"
 #include "shared/clock.h"
 #include "shared/duration.h"
-#include "shared/hash.h"
 #include "shared/mem.h"
 
 static const int64_t YOUNG_NS = 600 * NS_PER_SEC;

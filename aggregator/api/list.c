@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "aggregator/api/route.h"
-#include "shared/arith.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
 

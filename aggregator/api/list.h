@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "aggregator/api/api.h"
-#include "aggregator/model/labels.h"
 #include "shared/jsonw.h"
 
 enum { LIST_LIMIT_DEFAULT = 500, LIST_LIMIT_MOST = 5000 };

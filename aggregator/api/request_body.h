@@ -10,7 +10,6 @@
 #include "aggregator/model/object.h"
 #include "aggregator/model/object_json.h"
 #include "aggregator/state/view.h"
-#include "shared/error.h"
 
 static inline cJSON *request_member(const cJSON *object, const char *name)
 {

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/arith.h"
 #include "aggregator/policy/expected_use.h"
 #include "aggregator/policy/score/score_rows.h"
 #include "shared/arith.h"

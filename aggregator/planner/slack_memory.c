@@ -20,7 +20,6 @@
 #include "aggregator/policy/arith.h"
 #include "shared/jsonw.h"
 #include "shared/array.h"
-#include "shared/mem.h"
 #include "shared/timefmt.h"
 #include "shared/utf8.h"
 

@@ -7,7 +7,6 @@
 
 #include "aggregator/state/reservations.h"
 #include "aggregator/state/uid_set.h"
-#include "shared/mem.h"
 
 /*
  * Room for the most reservations, allocated at the start: to grow would move all of it under the

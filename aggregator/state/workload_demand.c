@@ -20,7 +20,6 @@
 #include "aggregator/state/usage_check.h"
 #include "aggregator/state/usage_node.h"
 #include "aggregator/state/view.h"
-#include "shared/arith.h"
 #include "shared/array.h"
 #include "shared/demand.h"
 #include "shared/hash.h"

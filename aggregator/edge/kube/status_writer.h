@@ -12,7 +12,6 @@
 #include "aggregator/edge/kube/config.h"
 #include "aggregator/policy/quota/quota.h"
 #include "aggregator/state/counters.h"
-#include "aggregator/state/view.h"
 #include "shared/buf.h"
 #include "shared/error.h"
 

@@ -11,7 +11,6 @@
 
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/drain/drain_internal.h"
-#include "shared/array.h"
 #include "shared/mem.h"
 
 void drain_config_default(struct drain_config *c)

@@ -17,7 +17,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "aggregator/model/object.h"
 #include "aggregator/policy/drain/drain.h"
 
 enum drain_timer_kind { DRAIN_TIMER_UNNEEDED, DRAIN_TIMER_UNREADY };

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/arith.h"
 #include "aggregator/policy/drain/drain_internal.h"
 #include "shared/arith.h"
 #include "shared/array.h"

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/model/object_json.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 

@@ -5,7 +5,6 @@
 
 #include "aggregator/policy/place/place_internal.h"
 #include "shared/buf.h"
-#include "shared/mem.h"
 
 static void tell_gone(struct place *p, const struct place_slot *s, place_node n,
 		      struct error *error)

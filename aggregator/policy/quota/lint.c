@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/quota/balance.h"
 #include "aggregator/policy/quota/quota_annotations.h"
 #include "aggregator/policy/quota/quota_internal.h"
 #include "shared/array.h"

@@ -13,7 +13,6 @@
 #include "aggregator/policy/quota/quota.h"
 #include "shared/arith.h"
 #include "shared/hash.h"
-#include "shared/mem.h"
 
 /* Sums of any number of amounts: 64 bits of headroom. */
 typedef __int128 quota_amount;

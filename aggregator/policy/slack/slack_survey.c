@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/policy/arith.h"
 #include "aggregator/policy/slack/slack_internal.h"
 #include "shared/array.h"
 #include "shared/mem.h"
