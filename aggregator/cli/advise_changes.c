@@ -343,12 +343,9 @@ static struct option_list resizes_of(const struct advise *a)
 {
 	struct option_list resizes = {0};
 
-	for (const cJSON *item = document_first(a->items, ""); item; item = item->next) {
-		if (!is_changed(a, item))
-			continue;
-		resizes.items = array_grow(resizes.items, resizes.count, sizeof(*resizes.items));
-		resizes.items[resizes.count++] = resize_of(item);
-	}
+	for (const cJSON *item = document_first(a->items, ""); item; item = item->next)
+		if (is_changed(a, item))
+			ARRAY_ADD(resizes.items, resizes.count) = resize_of(item);
 	return resizes;
 }
 
