@@ -92,7 +92,7 @@ static void explain_stale(const struct usage_tally *t, struct error *reason)
 			  state_words[t->stale_state], age);
 }
 
-size_t usage_tally_total(const struct usage_tally *t)
+static size_t tally_total(const struct usage_tally *t)
 {
 	size_t total = 0;
 
@@ -103,7 +103,7 @@ size_t usage_tally_total(const struct usage_tally *t)
 
 int usage_tally_exit(const struct usage_tally *t, struct error *reason)
 {
-	size_t fresh = t->states[ROW_FRESH], total = usage_tally_total(t);
+	size_t fresh = t->states[ROW_FRESH], total = tally_total(t);
 
 	if (missing(t, reason))
 		return CLI_STALE;
@@ -176,7 +176,7 @@ int usage_table_finish(struct usage_table *t, struct cli *cli)
 				     !(columns[i].empty &&
 				       table_holds_only(t->table, i, columns[i].empty)));
 	columns_print(cli, t->table, t->kind->what);
-	if (usage_tally_total(&t->tally) == 0 && cli->operand_count == 0 && t->kind->judge_none) {
+	if (tally_total(&t->tally) == 0 && cli->operand_count == 0 && t->kind->judge_none) {
 		int code = t->kind->judge_none(cli);
 
 		if (code >= 0)

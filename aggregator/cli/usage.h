@@ -28,7 +28,6 @@ void usage_tally_fini(struct usage_tally *t);
 /* True when no names were given or this is one of them. */
 bool usage_tally_wants(const struct usage_tally *t, const char *name);
 void usage_tally_add(struct usage_tally *t, const char *name, enum row_state state, double age);
-size_t usage_tally_total(const struct usage_tally *t);
 /* The exit code by what was added, with the reason. */
 int usage_tally_exit(const struct usage_tally *t, struct error *reason);
 

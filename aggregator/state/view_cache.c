@@ -38,7 +38,7 @@ struct view_cached *view_cached_hold(const struct view_cached *c)
 	return held;
 }
 
-void view_cached_drop(struct view_cached *c)
+static void drop(struct view_cached *c)
 {
 	if (c && refs_drop(&c->users))
 		c->free(c);
@@ -60,8 +60,8 @@ void view_cache_free(struct view_cache *c)
 	for (int i = 0; i < VIEW_CACHE_KINDS; i++) {
 		struct cache_entry *e = &c->entries[i];
 
-		view_cached_drop(atomic_load_explicit(&e->made, memory_order_acquire));
-		view_cached_drop(e->before);
+		drop(atomic_load_explicit(&e->made, memory_order_acquire));
+		drop(e->before);
 		pthread_mutex_destroy(&e->lock);
 	}
 	free(c);

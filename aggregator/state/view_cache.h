@@ -25,7 +25,6 @@ struct view_cached {
 
 void view_cached_init(struct view_cached *c, void (*free)(struct view_cached *c)); /* one user */
 struct view_cached *view_cached_hold(const struct view_cached *c);
-void view_cached_drop(struct view_cached *c); /* NULL is allowed */
 
 /*
  * Makes the entry of a view. `before` was made of an earlier view of the same join, or is NULL: its
