@@ -283,8 +283,8 @@ static void add_state(struct recorder *r, const struct step *s, bool base, struc
 }
 
 /*
- * The base of a new segment: what the one before, which began at before_ns, came to; or, at 0, what is
- * remembered.
+ * The base of a new segment: the state at the end of the one that began at before_ns; 0: what is
+ * remembered alone.
  */
 static void add_base(struct recorder *r, const struct step *s, int64_t before_ns, struct buf *out)
 {
@@ -396,7 +396,8 @@ static void take_step(struct recorder *r, struct step *s)
 		/* Segments would repeat little else than their bases. */
 		(void)unlink(r->path);
 		note_failure(r, r->config.dir,
-			     "the objects of the cluster take over a sixteenth of --record-size",
+			     "the cluster's objects and an interval of each node take over a "
+			     "sixteenth of --record-size: raise it",
 			     s->now_ns);
 	} else {
 		if (r->failing)

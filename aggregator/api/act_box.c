@@ -293,14 +293,19 @@ static const cJSON *find_change(const struct act_box *b, uint64_t *at, int64_t *
 }
 
 /* As find_change(). The row is held. */
-static struct drain_row *find_wave(struct drain_log *l, uint64_t *at)
+static struct drain_row *find_wave(struct drain_log *l, struct act_told *at)
 {
 	struct drain_rows rows;
 	struct drain_row *found = NULL;
 
-	drain_log_read(l, *at, &rows);
+	drain_log_read(l, at->wave, &rows);
+	if (rows.restored != at->restored) {
+		drain_rows_fini(&rows);
+		drain_log_read(l, 0, &rows);
+	}
+	at->restored = rows.restored;
 	for (size_t i = 0; i < rows.count && !found; i++) {
-		*at = rows.first + i;
+		at->wave = rows.first + i;
 		if (strcmp(rows.of[i]->event, DRAIN_WAVE_REPORT) == 0) {
 			found = rows.of[i];
 			rows.of[i] = NULL;
@@ -310,7 +315,7 @@ static struct drain_row *find_wave(struct drain_log *l, uint64_t *at)
 	return found;
 }
 
-static bool tell_wave(struct drain_log *l, uint64_t *at, struct buf *body)
+static bool tell_wave(struct drain_log *l, struct act_told *at, struct buf *body)
 {
 	struct drain_row *row = l ? find_wave(l, at) : NULL;
 	bool found = row;
@@ -352,8 +357,7 @@ static bool tell_change(struct act_box *b, uint64_t *at, int64_t now_ns, struct 
 
 bool act_box_tell(struct act_box *b, struct act_told *at, int64_t now_ns, struct buf *body)
 {
-	return b &&
-	       (tell_change(b, &at->change, now_ns, body) || tell_wave(b->waves, &at->wave, body));
+	return b && (tell_change(b, &at->change, now_ns, body) || tell_wave(b->waves, at, body));
 }
 
 /* Under lock. Keeps the later state. A finished request that a full box has no room for is left out. */

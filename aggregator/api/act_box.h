@@ -7,9 +7,8 @@
  *	   |          |
  *	   +----------+-----> refused, by the actuator; waiting also after ACT_WAIT_NS without a word
  *
- * Two aggregators tell each other every request and report (--peer), so either one has both, and
- * reports of waves. The report with the later time counts, and of a request the state that is further
- * on.
+ * Two aggregators tell each other requests, reports and reports of waves (--peer). The report with the
+ * later time counts, and of a request the state that is further on.
  *
  * Any thread; one mutex, held for copies. Requests are at most ACT_REQUESTS_MOST, of which the
  * finished ones make room first, and at most ACT_OPEN_MOST of them wait.
@@ -63,7 +62,8 @@ uint64_t act_box_write(struct act_box *b, int64_t now_ns, struct jsonw *w);
 /* What was told on a connection; at its beginning all are 0. */
 struct act_told {
 	uint64_t change; /* of requests and of the report */
-	uint64_t wave; /* number in the log */
+	uint64_t wave; /* number in the log .. */
+	bool restored; /* .. after drain_log_restore() */
 };
 
 /*

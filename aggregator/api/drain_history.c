@@ -16,8 +16,9 @@
  *   reason  code, as in /v1/drain; of a waveReport its outcome
  *   report  of a waveReport, as it was posted
  *
- * POST /v1/drain/history: such a report, which another aggregator is told as well. A report of more than ACT_TOLD_MAX bytes is kept without its nodes, which the text says. The answer
- * is {"apiVersion","kind":"WaveReport","time","text"}.
+ * POST /v1/drain/history: takes such a report; the aggregator tells the other one of it (--peer). A
+ * report of more than ACT_TOLD_MAX bytes is kept without its nodes, which the text says. The answer is
+ * {"apiVersion","kind":"WaveReport","time","text"}.
  *
  * At most 10,000 are kept, with --state-dir over restarts as well, and limit (500, at most all) of
  * them are told. A node without any is no error: it may be gone, or nothing about it changed. Over
@@ -74,6 +75,19 @@ static void write_row(struct jsonw *w, const struct drain_row *r)
 		jsonw_string(w, r->text);
 	}
 	jsonw_object_close(w);
+}
+
+/* Waves of which the other aggregator told late go between those of their time. */
+static void sort_by_time(struct drain_rows *rows)
+{
+	for (size_t i = 1; i < rows->count; i++) {
+		for (size_t k = i; k > 0 && rows->of[k - 1]->time_ns > rows->of[k]->time_ns; k--) {
+			struct drain_row *later = rows->of[k - 1];
+
+			rows->of[k - 1] = rows->of[k];
+			rows->of[k] = later;
+		}
+	}
 }
 
 static void write_rows(const struct drain_rows *rows, const struct query *q, int64_t now_ns,
@@ -148,6 +162,7 @@ void api_drain_history(const struct api_context *ctx, const struct api_request *
 		remembered = drain_log_new();
 	if (!remembered || read_memory(ctx, remembered, rs)) {
 		drain_log_read(remembered ? remembered : ctx->decisions, 0, &rows);
+		sort_by_time(&rows);
 		write_rows(&rows, &q, ctx->now_ns(), rs);
 		/* Rows are added, and never change. */
 		rs->etag = 1;

@@ -232,7 +232,7 @@ static void explain(struct cli *cli, const cJSON *item)
 	lines_wrap_list(cli, 2, document_at(item, "explanation"));
 }
 
-/* Of items in order of names, as the rows. */
+/* The most urgent first; a stable sort keeps the order of names. */
 static int compare_urgency(const cJSON *a, const cJSON *b)
 {
 	double x = document_number(a, "urgency"), y = document_number(b, "urgency");
@@ -272,7 +272,7 @@ static void show_table(struct advise *a)
 		return;
 	if (a->cli->options->explain)
 		explain_all(a);
-	/* The total is of all. */
+	/* The total has containers that --confidence leaves out. */
 	if (!a->cli->operand_count && !a->unsure)
 		say_total(a->cli, a->total);
 }
@@ -300,8 +300,8 @@ static int fail_empty(struct advise *a)
 		return error_fail(reason, CLI_STALE,
 				  "no measured container matches --namespace or --selector");
 	return error_fail(reason, CLI_STALE,
-			  "no demand is measured yet: it takes pods that run, and agents of this "
-			  "version");
+			  "no demand is measured yet: pods have to run, with agents of this "
+			  "version on their nodes");
 }
 
 static int show(struct advise *a, const struct list *l)

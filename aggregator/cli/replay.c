@@ -163,8 +163,8 @@ static int64_t number(const struct reader *r, size_t len)
 }
 
 /*
- * *goes_on: what the segments before told still holds, as the last of them is the one that this goes on
- * from. -EPROTO with the reason: another version.
+ * *goes_on: the segment continues the previous one, so the state stays valid. -EPROTO with the reason:
+ * another version.
  */
 static int read_begin(const struct reader *r, bool *goes_on, struct error *error)
 {

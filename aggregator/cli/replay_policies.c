@@ -134,7 +134,7 @@ static double mean_cpu(const struct usage_summary *u)
 	return set && set->cpu_milli.samples ? set->cpu_milli.mean : 0;
 }
 
-/* Of a pod, wherever it is; *node: there. */
+/* Of a pod, wherever it runs; *node: there. */
 static double pod_cpu(const struct view *v, const char *uid, const struct view_node **node)
 {
 	struct usage_summary u;
@@ -143,7 +143,9 @@ static double pod_cpu(const struct view *v, const char *uid, const struct view_n
 		const struct view_node *n = v->nodes[i];
 
 		for (size_t k = 0; k < n->pod_count; k++) {
-			if (!n->pods[k].pod || strcmp(n->pods[k].pod->object.uid, uid) != 0)
+			const struct kube_pod *pod = n->pods[k].pod;
+
+			if (!pod || strcmp(pod->object.uid, uid) != 0 || !kube_pod_is_active(pod))
 				continue;
 			*node = n;
 			if (!n->pods[k].use)

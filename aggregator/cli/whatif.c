@@ -359,7 +359,7 @@ static int remove_node(struct whatif *w)
 	return 0;
 }
 
-/* That is then its only condition. */
+/* Ready becomes the only condition. */
 static void make_ready(cJSON *status)
 {
 	cJSON *ready = cJSON_CreateObject();

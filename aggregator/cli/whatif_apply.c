@@ -16,6 +16,7 @@
 #include "shared/document.h"
 #include "shared/file.h"
 #include "shared/mem.h"
+#include "shared/units.h"
 #include "shared/yaml_json.h"
 
 enum { FILE_MOST = 64 << 20, DEPTH_MOST = 64 };
@@ -31,8 +32,8 @@ static int count_replicas(struct whatif *w, const cJSON *object, size_t *replica
 
 	if (strcmp(kind, "DaemonSet") == 0)
 		return whatif_refuse(w,
-				     "DaemonSet %s is not expanded: put its Pods with "
-				     "spec.nodeName into the file, or leave it out",
+				     "DaemonSet %s: replace it in the file by its Pods with "
+				     "spec.nodeName, or remove it",
 				     document_text_or(object, "metadata.name", ""));
 	if (isnan(count) || count < 0 || count > WHATIF_REPLICAS_MOST || count != floor(count))
 		return whatif_refuse(w, "%s %s: %s must be a whole number up to %d", kind,
@@ -143,16 +144,17 @@ static bool is_made_by(const cJSON *object, const cJSON *maker)
 		(workload && strcmp(workload, kind) == 0));
 }
 
-static bool is_made_in(const cJSON *file, const cJSON *object)
+/* makers: references to the objects of the file that make pods. */
+static bool is_made_in(const cJSON *makers, const cJSON *object)
 {
-	const cJSON *maker = document_controller(object) ? document_first(file, "") : NULL;
+	const cJSON *maker = document_controller(object) ? makers->child : NULL;
 
-	while (maker && (!makes_pods(maker, false) || !is_made_by(object, maker)))
+	while (maker && !is_made_by(object, maker))
 		maker = maker->next;
 	return maker != NULL;
 }
 
-static int apply_object(struct whatif *w, const cJSON *file, cJSON *object)
+static int apply_object(struct whatif *w, const cJSON *makers, cJSON *object)
 {
 	const char *kind = document_text(object, "kind"),
 		   *version = document_text(object, "apiVersion"),
@@ -170,7 +172,7 @@ static int apply_object(struct whatif *w, const cJSON *file, cJSON *object)
 		whatif_set_number(w->skipped, kind, 1 + fmax(0, document_number(w->skipped, kind)));
 		return 0;
 	}
-	if (is_made_in(file, object)) {
+	if (is_made_in(makers, object)) {
 		w->made++;
 		return 0;
 	}
@@ -209,8 +211,8 @@ static int tell_skipped(const struct whatif *w)
 			   w->option, w->text, kinds.data);
 	if (w->made)
 		buf_printf(w->notes,
-			   "--%s %s: left out, as their controllers are in the file: %zu objects\n",
-			   w->option, w->text, w->made);
+			   "--%s %s: %zu object%s left out, as the file has their controllers\n",
+			   w->option, w->text, w->made, units_plural((double)w->made));
 	buf_fini(&kinds);
 	return rc;
 }
@@ -234,7 +236,7 @@ int whatif_apply(struct whatif *w)
 	const struct yaml_json_limits limits = {DEPTH_MOST, FILE_MOST};
 	struct buf text = BUF_INIT, json = BUF_INIT;
 	size_t documents = 0;
-	cJSON *file = cJSON_CreateArray(), *object;
+	cJSON *file = cJSON_CreateArray(), *makers = cJSON_CreateArray(), *object;
 	char *line, *save;
 	int rc = file_read(w->text, FILE_MOST, &text, w->error);
 
@@ -249,10 +251,14 @@ int whatif_apply(struct whatif *w)
 	for (line = rc || !json.data ? NULL : strtok_r(json.data, "\n", &save); line;
 	     line = strtok_r(NULL, "\n", &save))
 		add_objects(file, cJSON_Parse(line));
+	cJSON_ArrayForEach (object, file)
+		if (makes_pods(object, false))
+			cJSON_AddItemReferenceToArray(makers, object);
 	for (object = file->child; object && !rc; object = object->next)
-		rc = apply_object(w, file, object);
+		rc = apply_object(w, makers, object);
 	if (!rc)
 		rc = tell_skipped(w);
+	cJSON_Delete(makers);
 	cJSON_Delete(file);
 	cJSON_Delete(w->skipped);
 	buf_fini(&text);

@@ -62,7 +62,9 @@ const char *whatif_kind_of(const cJSON *pod, const char *namespace, const char *
 /* Makes the pod pending. whatif_leave(): one of the list, whose use is taken from its node. */
 void whatif_let_wait(const struct whatif *w, cJSON *pod);
 void whatif_leave(struct whatif *w, cJSON *pod);
-/* The kernel enforces the pod's limit of cpu or memory; of each container it is then not known. */
+/*
+ * The kernel enforces the pod's limit of cpu or memory; the measured ones of its containers are removed.
+ */
 void whatif_enforce_limit(const struct whatif *w, const cJSON *pod, const char *resource);
 /* What the model uses is what the pod uses on its node. */
 void whatif_copy_use(const struct whatif *w, const cJSON *model, const cJSON *pod);

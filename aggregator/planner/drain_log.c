@@ -14,6 +14,7 @@ struct drain_log {
 	/* under lock */
 	uint64_t last; /* of the newest */
 	size_t count;
+	bool restored;
 	struct drain_row *ring[DRAIN_LOG_MAX]; /* held */
 };
 
@@ -109,7 +110,8 @@ static void read_rows(const struct drain_log *l, uint64_t behind, struct drain_r
 {
 	uint64_t oldest = l->last - l->count + 1;
 
-	*out = (struct drain_rows){.first = behind + 1 > oldest ? behind + 1 : oldest};
+	*out = (struct drain_rows){.first = behind + 1 > oldest ? behind + 1 : oldest,
+				   .restored = l->restored};
 	if (out->first <= l->last)
 		out->count = (size_t)(l->last - out->first + 1);
 	out->of = mem_zalloc(out->count + 1, sizeof(struct drain_row *));
@@ -126,12 +128,29 @@ void drain_log_read(struct drain_log *l, uint64_t behind, struct drain_rows *out
 	pthread_mutex_unlock(&l->lock);
 }
 
+/* The other aggregator may tell of a wave before the database is read. */
+static bool is_restored(struct drain_row *const *of, size_t count, const struct drain_row *r)
+{
+	size_t i = 0;
+
+	while (i < count && strcmp(of[i]->text, r->text) != 0)
+		i++;
+	return i < count && strcmp(r->event, DRAIN_WAVE_REPORT) == 0;
+}
+
 void drain_log_restore(struct drain_log *l, struct drain_row **of, size_t count, uint64_t last)
 {
 	struct drain_rows newer;
+	size_t kept = 0;
 
 	pthread_mutex_lock(&l->lock);
 	read_rows(l, 0, &newer);
+	for (size_t i = 0; i < newer.count; i++) {
+		if (is_restored(of, count, newer.of[i]))
+			drain_row_drop(newer.of[i]);
+		else
+			newer.of[kept++] = newer.of[i];
+	}
 	for (size_t i = 0; i < DRAIN_LOG_MAX; i++) {
 		drain_row_drop(l->ring[i]);
 		l->ring[i] = NULL;
@@ -140,8 +159,9 @@ void drain_log_restore(struct drain_log *l, struct drain_row **of, size_t count,
 	l->last = last > count ? last - count : 0;
 	for (size_t i = 0; i < count; i++)
 		drain_row_drop(put(l, of[i]));
-	for (size_t i = 0; i < newer.count; i++)
+	for (size_t i = 0; i < kept; i++)
 		drain_row_drop(put(l, newer.of[i]));
+	l->restored = true;
 	pthread_mutex_unlock(&l->lock);
 	free(newer.of);
 }

@@ -36,6 +36,7 @@ void drain_row_drop(struct drain_row *r); /* NULL is allowed */
 struct drain_rows {
 	uint64_t first;
 	size_t count;
+	bool restored; /* drain_log_restore() has given them numbers */
 	struct drain_row **of; /* owned; each held */
 };
 
@@ -49,7 +50,7 @@ void drain_log_put(struct drain_log *l, const struct drain_row *of);
 void drain_log_add(struct drain_log *l, const struct drain_record *of, size_t count);
 /*
  * Puts the rows of a database, of which the last has that number, before all others, which get new
- * numbers. Takes the rows over, not the array. Once, and before any number was used.
+ * numbers. A report of a wave that is among both stays once. Takes the rows over, not the array. Once.
  */
 void drain_log_restore(struct drain_log *l, struct drain_row **of, size_t count, uint64_t last);
 /* All behind that number (0: all). The caller ends it with drain_rows_fini(). */

@@ -7,8 +7,8 @@
  * A segment is a list of entries: u8 type, u32 length of the data, the data, u32 crc32() of all that is
  * in front; numbers are little-endian. BEGIN of version 1 begins the same, but no entry had a checksum.
  *
- *	BEGIN		u8 version, i64 START of the segment before, whose end it goes on from (0: it stands
- *			for itself); then the base
+ *	BEGIN		u8 version, i64 START of the segment that this one continues (0: none); then the
+ *			base
  *	OBJECT		an object of the cluster as JSON (object_write())
  *	REMOVED		resource, namespace, name of an object, a NUL behind each
  *	SOURCES		JSON: "sources" of a Snapshot; sources without this entry: no API is followed

@@ -567,6 +567,8 @@ static void test_reports_of_waves_are_told_once(void **state)
 			 200);
 	assert_int_equal(send("POST", "/v1/drain/history", "{" WAVE ",'evictions':7}"), 200);
 	now += NS_PER_SEC;
+	f.ctx.decisions = logs[1];
+	assert_int_equal(send("POST", "/v1/drain/history", "{" WAVE ",'evictions':8}"), 200);
 	for (int i = 0; i < 2; i++) {
 		tell_all(one, other);
 		tell_all(other, one);
@@ -574,17 +576,40 @@ static void test_reports_of_waves_are_told_once(void **state)
 	for (int i = 0; i < 2; i++) {
 		f.ctx.decisions = logs[i];
 		assert_int_equal(api_fixture_get(&f, "/v1/drain/history"), 200);
-		assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items")), 2);
-		assert_true(document_time(api_fixture_at(f.json, "items.0"), "time") * NS_PER_SEC ==
+		assert_int_equal(cJSON_GetArraySize(api_fixture_at(f.json, "items")), 3);
+		assert_true(number("items.0.report.evictions") == 8);
+		assert_true(document_time(api_fixture_at(f.json, "items.1"), "time") * NS_PER_SEC ==
 			    reported_ns);
-		assert_string_equal(text("items.0.reason"), "stopped");
-		assert_string_equal(text("items.0.text"), "wave p stopped; 0 of 0 nodes drained, 7 "
+		assert_string_equal(text("items.1.reason"), "stopped");
+		assert_string_equal(text("items.1.text"), "wave p stopped; 0 of 0 nodes drained, 7 "
 							  "evictions, 0 refused");
-		assert_string_equal(text("items.1.report.nodes.0.name"), "\u00e9");
+		assert_string_equal(text("items.2.report.nodes.0.name"), "\u00e9");
 	}
 	f.ctx.decisions = logs[0];
 	act_box_free(other);
 	drain_log_free(logs[1]);
+}
+
+/* The database is read after the other aggregator was told of the waves since the start. */
+static void test_saved_waves_are_told(void **state)
+{
+	const struct drain_row of = {.event = DRAIN_WAVE_REPORT,
+				     .reason = "stopped",
+				     .node = "",
+				     .text = "a wave\n{\"kind\":\"WaveReport\"}"};
+	struct drain_row *saved = drain_row_new(&of);
+	struct act_told at = {0};
+	struct buf body = BUF_INIT;
+
+	(void)state;
+	assert_int_equal(send("POST", "/v1/drain/history", "{" WAVE "}"), 200);
+	assert_true(act_box_tell(f.ctx.acts, &at, now, &body));
+	assert_false(act_box_tell(f.ctx.acts, &at, now, &body));
+	drain_log_restore(f.ctx.decisions, &saved, 1, 1);
+	buf_clear(&body);
+	assert_true(act_box_tell(f.ctx.acts, &at, now, &body));
+	assert_non_null(memmem(body.data, body.len, "a wave", 6));
+	buf_fini(&body);
 }
 
 /* More of them wait than one aggregator lets in. */
@@ -717,6 +742,7 @@ int main(void)
 		TEST(test_a_request_ends_a_minute_after_it_was_asked),
 		TEST(test_older_requests_push_no_newer_ones_out),
 		TEST(test_reports_of_waves_are_told_once),
+		TEST(test_saved_waves_are_told),
 		TEST(test_64_told_requests_are_remembered),
 		TEST(test_what_is_no_request_changes_nothing),
 		TEST(test_reading_is_not_acting),

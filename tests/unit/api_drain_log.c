@@ -121,6 +121,23 @@ static void test_what_was_saved_comes_before(void **state)
 	expect(500, 501, 3, "n1", "n3");
 }
 
+/* The other aggregator told of the wave before the database was read. */
+static void test_a_wave_stays_once(void **state)
+{
+	const struct drain_row told = {.time_ns = 1,
+				       .event = DRAIN_WAVE_REPORT,
+				       .reason = "",
+				       .node = "wave",
+				       .text = "wave w-1\n{}"};
+	struct drain_row *saved = drain_row_new(&told);
+
+	(void)state;
+	add(1, 1);
+	drain_log_put(decisions, &told);
+	drain_log_restore(decisions, &saved, 1, 7);
+	expect(0, 7, 2, "wave", "n1");
+}
+
 static void test_nothing_was_saved(void **state)
 {
 	(void)state;
@@ -143,8 +160,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_says_what_was_added),		TEST(test_keeps_the_newest),
-		TEST(test_what_was_saved_comes_before), TEST(test_nothing_was_saved),
-		TEST(test_more_than_there_is_room_for),
+		TEST(test_what_was_saved_comes_before), TEST(test_a_wave_stays_once),
+		TEST(test_nothing_was_saved),		TEST(test_more_than_there_is_room_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

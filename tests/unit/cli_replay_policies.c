@@ -50,15 +50,20 @@ static struct object *node(const char *name)
 	return o;
 }
 
+/* node: "a", or "-a" for a pod that has ended there. */
 static void put_pod(struct model *m, const char *name, const char *node)
 {
-	model_put(m, model_fixture_pod(&(struct model_fixture_pod){.name = name,
-								   .node = node,
-								   .owner_kind = "ReplicaSet",
-								   .owner_name = "web",
-								   .owner_uid = "uid-web",
-								   .cpu = "500m",
-								   .memory = "100Mi"}));
+	bool ended = node[0] == '-';
+
+	model_put(m, model_fixture_pod(
+			     &(struct model_fixture_pod){.name = name,
+							 .node = node + ended,
+							 .phase = ended ? "Succeeded" : "Running",
+							 .owner_kind = "ReplicaSet",
+							 .owner_name = "web",
+							 .owner_uid = "uid-web",
+							 .cpu = "500m",
+							 .memory = "100Mi"}));
 }
 
 /* Seconds after the fixture's moment; with a pod on each node of the list, up to NULL. Only a pod makes c. */
@@ -154,6 +159,22 @@ static void test_placements(void **unused)
 	}
 	assert_int_equal(result(doc, 0, "hot"), 0);
 	assert_int_equal(result(doc, 1, "hot"), 1);
+	cJSON_Delete(doc);
+}
+
+static void test_an_ended_pod_is_not_judged(void **unused)
+{
+	static const char *const texts[] = {"now", NULL};
+	struct replay_moment moments[] = {
+		moment(0, 100, 500, NODES(NULL)),
+		moment(10, 100, 500, NODES("b", NULL)),
+		moment(310, 100, 2600, NODES("-b", NULL)),
+	};
+	cJSON *doc = run(texts, moments, 3);
+
+	(void)unused;
+	assert_int_equal(result(doc, 0, "placed"), 1);
+	assert_int_equal(result(doc, 0, "judged"), 0);
 	cJSON_Delete(doc);
 }
 
@@ -314,6 +335,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_placements),
+		cmocka_unit_test(test_an_ended_pod_is_not_judged),
 		cmocka_unit_test(test_waves),
 		cmocka_unit_test(test_destination_of_two_waves),
 		cmocka_unit_test(test_refusals),

@@ -419,8 +419,7 @@ static const struct {
 	{"apply", "$",
 	 "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}, spec: {template: "
 	 "{}}}",
-	 "DaemonSet d is not expanded: put its Pods with spec.nodeName into the file, or leave it "
-	 "out"},
+	 "DaemonSet d: replace it in the file by its Pods with spec.nodeName, or remove it"},
 	{"apply", "$",
 	 "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: "
 	 "2.5, "

@@ -80,88 +80,28 @@ static void check_command(const char *words, const char *scenarios, int code, co
 	"j}, spec: {template: {spec: {containers: [{name: c}]}}}}, " OWNED("p") ", " OWNED(        \
 		"q") "]}"
 
-#define APART(namespace)                                                                           \
-	"{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: " namespace "}, "  \
-											    "spec" \
-											    ": "   \
-											    "{tem" \
-											    "plat" \
-											    "e: "  \
-											    "{spe" \
-											    "c: "  \
-											    "{con" \
-											    "tain" \
-											    "ers:" \
-											    " [{"  \
-											    "name" \
-											    ": "   \
-											    "c}]," \
-											    " aff" \
-											    "init" \
-											    "y: "  \
-											    "{pod" \
-											    "Anti" \
-											    "Affi" \
-											    "nity" \
-											    ": "   \
-											    "{req" \
-											    "uire" \
-											    "dDur" \
-											    "ingS" \
-											    "ched" \
-											    "ulin" \
-											    "gIgn" \
-											    "ored" \
-											    "Duri" \
-											    "ngEx" \
-											    "ecut" \
-											    "ion:" \
-											    " [{"  \
-											    "topo" \
-											    "logy" \
-											    "Key:" \
-											    " "    \
-											    "topo" \
-											    "logy" \
-											    ".kub" \
-											    "erne" \
-											    "tes." \
-											    "io/"  \
-											    "regi" \
-											    "on, " \
-											    "labe" \
-											    "lSel" \
-											    "ecto" \
-											    "r: "  \
-											    "{mat" \
-											    "chLa" \
-											    "bels" \
-											    ": "   \
-											    "{app" \
-											    ": "   \
-											    "quer" \
-											    "y-"   \
-											    "api}" \
-											    "}}]}" \
-											    "}}}}" \
-											    "}"
+/* clang-format off */
+#define APART(namespace) \
+	"{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: " namespace "}, spec: {template: {spec: " \
+	"{containers: [{name: c}], affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " \
+	"[{topologyKey: topology.kubernetes.io/region, labelSelector: {matchLabels: {app: query-api}}}]}}}}}}"
+/* clang-format on */
 
 #define TAINT(key) "{key: " key ", effect: NoSchedule}, "
-#define TROUBLED                                                                                   \
-	"{apiVersion: v1, kind: Node, metadata: {name: node-0000, deletionTimestamp: "             \
-	"'2026-11-25T16:00:00Z'}, spec: {unschedulable: true, taints: [" TAINT(                    \
-		"node.kubernetes.io/unschedulable") TAINT("node.kubernetes.io/not-ready")          \
-		TAINT("node.cloudprovider.kubernetes.io/shutdown") TAINT(                          \
-			"ToBeDeletedByClusterAut"                                                  \
-			"oscaler") TAINT("DeletionCandidateOfClusterAutoscaler")                   \
-			TAINT("karpenter.sh/disrupted") TAINT(                                     \
-				"evenkeel.io/draining") "{key: own, effect: PreferNoSchedule}]}, " \
-							"status: {allocatable: {cpu: 8, memory: "  \
-							"32Gi, "                                   \
-							"pods: 110}, conditions: [{type: Ready, "  \
-							"status: 'False'}, {type: "                \
-							"DrainInProgress, "                        \
-							"status: 'True'}]}}"
+/* clang-format off */
+#define TROUBLED \
+	"{apiVersion: v1, kind: Node, metadata: {name: node-0000, deletionTimestamp: '2026-11-25T16:00:00Z'}, " \
+	"spec: {unschedulable: true, taints: [" \
+	TAINT("node.kubernetes.io/unschedulable") \
+	TAINT("node.kubernetes.io/not-ready") \
+	TAINT("node.cloudprovider.kubernetes.io/shutdown") \
+	TAINT("ToBeDeletedByClusterAutoscaler") \
+	TAINT("DeletionCandidateOfClusterAutoscaler") \
+	TAINT("karpenter.sh/disrupted") \
+	TAINT("evenkeel.io/draining") \
+	"{key: own, effect: PreferNoSchedule}]}, status: {allocatable: {cpu: 8, memory: 32Gi, pods: 110}, " \
+	"conditions: [{type: Ready, status: 'False'}, {type: DrainInProgress, status: 'True'}]}}"
+/* clang-format on */
 
 /* All that changes in evenkeel nodes --no-headers; both rows have the same layout. */
 #define CORDONED                                                                                   \
@@ -252,7 +192,7 @@ static const struct {
 	{"--apply $", MANIFESTS, 0, "\nchanged       4    24             3 ",
 	 "scenarios.yaml: skipped, as no answer depends on these: 1 ConfigMap, 2 Service"},
 	{"--apply $", EXPORT, 0, "",
-	 "scenarios.yaml: left out, as their controllers are in the file: 2 objects"},
+	 "scenarios.yaml: 2 objects left out, as the file has their controllers"},
 	{"--remove node-0000 -o json -- nodes", NULL, 0,
 	 "{\"apiVersion\":\"evenkeel.io/"
 	 "v1\",\"kind\":\"WhatIf\",\"before\":{\"apiVersion\"",
