@@ -59,7 +59,7 @@ uint64_t act_box_write(struct act_box *b, int64_t now_ns, struct jsonw *w);
 
 /* --- fields of Exchange in shared/body.proto; b NULL: there are none */
 
-/* What was told on a connection; at its beginning all are 0. */
+/* The newest of what a connection was told; all are 0 at its beginning. */
 struct act_told {
 	uint64_t change; /* of requests and of the report */
 	uint64_t wave; /* number in the log .. */

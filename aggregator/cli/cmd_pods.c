@@ -31,7 +31,7 @@ static const struct usage_key sort_keys[] = {
 	[BY_OOM] = {.at = "contention.oomKills"},
 	[BY_P95] = {0},
 };
-/* What the table of --contention shows. */
+/* The table of --contention shows waiting for CPU alone. */
 static const struct usage_key cpu_waiting = {.at = "contention.cpu"};
 
 static const struct option_spec specs[] = {

@@ -373,7 +373,7 @@ static int run_command(const struct command *command, const struct cli_options *
 	return code;
 }
 
-/* What the command line, apart from the environment, says; the caller frees it. */
+/* The options of the command line alone, without the environment; the caller frees it. */
 static struct cli_options read_typed(const struct option_program *program, int argc, char **argv)
 {
 	struct option_program typed = *program;

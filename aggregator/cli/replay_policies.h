@@ -21,8 +21,8 @@ struct policies {
 int policies_read(struct policies *all, const struct option_list *texts, struct error *error);
 void policies_fini(struct policies *all);
 /*
- * What each would have done. before: the moment before; NULL: none is known, so no pod is known to have
- * been bound since. -EINVAL with the reason.
+ * Lets each policy judge the moment. before: the one before; NULL: it is not in the record, so no pod
+ * counts as bound since. -EINVAL with the reason.
  */
 int policies_step(struct policies *all, const struct replay_moment *before,
 		  const struct replay_moment *now, struct error *error);

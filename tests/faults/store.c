@@ -157,7 +157,7 @@ static void killed(const struct undisturbed *u, bool just_saved)
 	assert_int_equal(kill(u->stack->agent, SIGSTOP), 0);
 	start_with_state(u, DISTURBED, just_saved ? "1s" : "4s");
 	assert_true(metric(u, DISTURBED, "evenkeel_store_loaded_nodes") == 1);
-	/* What was saved last, views may not have shown yet when it was killed. */
+	/* The last save may be newer than the last view before the kill. */
 	assert_true(samples(u, DISTURBED) > 0);
 	assert_true(undisturbed_await_samples(u, samples(u, DISTURBED), 60));
 	assert_int_equal(pods(u, DISTURBED), 0);

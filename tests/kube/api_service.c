@@ -94,7 +94,7 @@ static void container_id(int i, char id[65])
 	snprintf(id, 65, "%016x%048x", i + 1, 0);
 }
 
-/* What a kubelet says of a pod that runs; an autoscaler may have removed it. */
+/* A kubelet reports a running pod, which an autoscaler may have removed. */
 static void start_pod(const char *name, int i)
 {
 	char *path = mem_printf("/api/v1/namespaces/shop/pods/%s/status", name), *body;
