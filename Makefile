@@ -368,7 +368,7 @@ PASSED ?=
 ALWAYS := tests/% $(TB)/unit/agent_% $(patsubst %,$(TB)/integration/%,access_limits cgroup_namespace confine% handshakes healthy \
 	ingest_peers killed_tests kube_follow kube_writes layouts planner sampler% short_lives unreadable) $(TB)/faults/sampling
 SHARED  = $(filter-out $(ALONE),$(1))
-run_tests = @ARCH=$(ARCH) $(if $(CROSS),TEST_TIMEOUT=1500 TEST_PATIENCE=4) TB=$(TB) BIN=$(BIN) TEST_PASSED=$(PASSED) packaging/emulate tests/run -j $(JOBS) $(B)/log$(VARIANT) $(filter-out $(ALWAYS),$(SHARED)) \
+run_tests = @ARCH=$(ARCH) $(if $(CROSS),TEST_TIMEOUT=1500 TEST_TIME_SCALE=4) TB=$(TB) BIN=$(BIN) TEST_PASSED=$(PASSED) packaging/emulate tests/run -j $(JOBS) $(B)/log$(VARIANT) $(filter-out $(ALWAYS),$(SHARED)) \
 	--always $(filter $(ALWAYS),$(SHARED)) --alone $(filter $(ALONE),$(1))
 check-built: checked $(BPF_O)
 	$(call run_tests,$(CHECK_UNITS) $(CHECK_INTEG))

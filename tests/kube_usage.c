@@ -20,8 +20,8 @@
 #include "tests/keys.h"
 #include "tests/stack.h"
 
-#define BEFORE_NS   (15 * NS_PER_SEC)
-#define PATIENCE_NS (30 * NS_PER_SEC)
+#define BEFORE_NS  (15 * NS_PER_SEC)
+#define TIMEOUT_NS (30 * NS_PER_SEC)
 
 static const char *text_at(const cJSON *json, const char *path)
 {
@@ -61,7 +61,7 @@ static struct interval *measure(const struct kube_truth *truth, const char *node
 
 static void send_all(struct sender *s, const struct ring *ring)
 {
-	int64_t until_ns = clock_mono_ns() + PATIENCE_NS;
+	int64_t until_ns = clock_mono_ns() + TIMEOUT_NS;
 
 	while (!sender_idle(s, ring)) {
 		struct pollfd fd = {sender_fd(s), POLLIN, 0};
@@ -95,7 +95,7 @@ static void send_ring(struct ring *ring, uint64_t first, const char *node, uint8
 static void send_node(struct interval *interval, const char *node, uint8_t number, const char *url,
 		      const struct keyring *keys)
 {
-	struct ring *ring = ring_new(RING_BYTES_DEFAULT, PATIENCE_NS);
+	struct ring *ring = ring_new(RING_BYTES_DEFAULT, TIMEOUT_NS);
 	uint64_t first = interval->sequence;
 
 	ring_push(ring, interval);

@@ -14,10 +14,10 @@
 #include "tests/process.h"
 #include "tests/stack.h"
 
-#define PATIENCE_S 60
-#define HEARD_S	   30
-#define CLOCKS_NS  (5 * NS_PER_SEC)
-#define PODS	   "/api/v1/pods?fieldSelector=spec.nodeName!="
+#define TIMEOUT_S 60
+#define HEARD_S	  30
+#define CLOCKS_NS (5 * NS_PER_SEC)
+#define PODS	  "/api/v1/pods?fieldSelector=spec.nodeName!="
 
 /* --- kwok ------------------------------------------------------------------------------------- */
 
@@ -129,7 +129,7 @@ struct lab *lab_new(size_t nodes, bool controllers)
 		control_plane_start_controllers(bed->plane);
 	start_kwok(l);
 	make_nodes(l);
-	if (keys_load(&l->keys, bed->key_path, &error) || !await(are_ready, l, PATIENCE_S)) {
+	if (keys_load(&l->keys, bed->key_path, &error) || !await(are_ready, l, TIMEOUT_S)) {
 		fprintf(stderr, "lab: the nodes do not become ready\n");
 		lab_free(l, true);
 		abort();

@@ -416,7 +416,7 @@ cJSON *node_bed_get(struct node_bed *b, const char *path)
 
 bool node_bed_await(struct node_bed *b, bool (*done)(void *ctx), void *ctx, double seconds)
 {
-	int64_t until = clock_mono_ns() + (int64_t)(patience(seconds) * NS_PER_SEC);
+	int64_t until = clock_mono_ns() + (int64_t)(scaled_s(seconds) * NS_PER_SEC);
 	bool is_done;
 
 	do {

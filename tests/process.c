@@ -279,16 +279,16 @@ cJSON *http_get_json(const char *url)
 	return json;
 }
 
-double patience(double seconds)
+double scaled_s(double seconds)
 {
-	const char *times = getenv("TEST_PATIENCE");
+	const char *times = getenv("TEST_TIME_SCALE");
 
 	return times ? seconds * strtod(times, NULL) : seconds;
 }
 
 bool await(bool (*done)(void *ctx), void *ctx, double seconds)
 {
-	int64_t until = clock_mono_ns() + (int64_t)(patience(seconds) * NS_PER_SEC);
+	int64_t until = clock_mono_ns() + (int64_t)(scaled_s(seconds) * NS_PER_SEC);
 
 	while (!done(ctx)) {
 		if (clock_mono_ns() >= until)

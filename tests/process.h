@@ -52,7 +52,7 @@ long http_post(const char *url, const char *json, struct buf *body);
 /* GET that must answer 200 with JSON; the caller deletes it. NULL otherwise. */
 cJSON *http_get_json(const char *url);
 
-/* So long, times what TEST_PATIENCE says of a machine that is slow throughout. */
-double patience(double seconds);
-/* Polls `done` every 50 ms until it is true or that patience is over; what it returned last. */
+/* The seconds, times TEST_TIME_SCALE of the environment: a machine may be slow throughout. */
+double scaled_s(double seconds);
+/* Polls `done` every 50 ms until it is true or the time is over; returns its last value. */
 bool await(bool (*done)(void *ctx), void *ctx, double seconds);

@@ -21,7 +21,7 @@
 #define ADDRESS	      "evenkeel-aggregator.example:2020"
 #define PODS	      "/api/v1/namespaces/default/pods"
 
-enum { NODES = SCHED_NODES, PATIENCE = SCHED_PATIENCE };
+enum { NODES = SCHED_NODES, TIMEOUT = SCHED_TIMEOUT };
 
 const char sched_small_pod[] = "{\"requests\":{\"cpu\":\"160m\",\"memory\":\"640Mi\"},"
 			       "\"limits\":{\"cpu\":\"320m\",\"memory\":\"1280Mi\"}}";
@@ -163,7 +163,7 @@ struct sched_placed sched_await_placed(struct sched_world *w, const char *prefix
 {
 	struct look l = {.world = w, .prefix = prefix, .want = want};
 
-	if (!await(are_placed, &l, PATIENCE))
+	if (!await(are_placed, &l, TIMEOUT))
 		fail_msg("%zu of %zu pods %s.. are placed", l.seen, want, prefix);
 	return l.placed;
 }
@@ -173,7 +173,7 @@ void sched_remove_pods(struct sched_world *w)
 	struct look l = {.world = w, .prefix = ""};
 
 	control_plane_must(w->bed->plane, "DELETE", PODS "?gracePeriodSeconds=0", NULL);
-	if (!await(are_gone, &l, PATIENCE))
+	if (!await(are_gone, &l, TIMEOUT))
 		fail_msg("%zu pods are not deleted", l.all);
 	control_plane_await_scheduler(w->bed->plane, NODES, NODES);
 }
@@ -235,7 +235,7 @@ void sched_await_heard(struct sched_world *w)
 
 	kube_usage_send_loads(&w->usage, w->loads, NODES, url, w->bed->key_path);
 	free(url);
-	if (!await(is_heard, w, PATIENCE))
+	if (!await(is_heard, w, TIMEOUT))
 		fail_msg("what was measured is not shown");
 }
 

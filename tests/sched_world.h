@@ -24,7 +24,7 @@
  * SCHED_KINDS divides the nodes: of nodes i and i + SCHED_KINDS the residents' limits differ, of
  * those between not.
  */
-enum { SCHED_NODES = 12, SCHED_KINDS = 3, SCHED_PATIENCE = 90 };
+enum { SCHED_NODES = 12, SCHED_KINDS = 3, SCHED_TIMEOUT = 90 };
 
 struct sched_world {
 	struct kube_testbed *bed;

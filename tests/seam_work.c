@@ -80,7 +80,7 @@ void seam_work_await_applied(struct seam_work *w, double count)
 {
 	struct count c = {w, count};
 
-	if (!await(has_applied, &c, SEAM_WORK_PATIENCE_S))
+	if (!await(has_applied, &c, SEAM_WORK_TIMEOUT_S))
 		fail_msg("%g frames were applied, not %g",
 			 seam_work_frames(w, DISTURBED, "applied"), count);
 }
@@ -92,8 +92,8 @@ void seam_work_expect_none_refused(const struct seam_work *w, int aggregator)
 
 void seam_work_expect_equal(const struct seam_work *w)
 {
-	assert_true(undisturbed_equal(&w->u, "/v1/nodes?node=test-node", SEAM_WORK_PATIENCE_S));
-	assert_true(undisturbed_equal(&w->u, "/v1/pods?node=test-node", SEAM_WORK_PATIENCE_S));
+	assert_true(undisturbed_equal(&w->u, "/v1/nodes?node=test-node", SEAM_WORK_TIMEOUT_S));
+	assert_true(undisturbed_equal(&w->u, "/v1/pods?node=test-node", SEAM_WORK_TIMEOUT_S));
 }
 
 bool seam_meeting_is_met(void *meeting)

@@ -8,7 +8,7 @@
 #include "tests/seam.h"
 #include "tests/undisturbed.h"
 
-enum { SEAM_WORK_PATIENCE_S = 60 };
+enum { SEAM_WORK_TIMEOUT_S = 60 };
 
 struct seam_work {
 	struct undisturbed u;

@@ -22,13 +22,13 @@ static struct sockaddr_in address_of(const char *host, int port)
 
 int stranger_connect(int port, const char *from)
 {
-	const struct timeval patience = {.tv_sec = 30};
+	const struct timeval timeout = {.tv_sec = 30};
 	struct sockaddr_in to = address_of(NULL, port), mine = address_of(from, 0);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -1;
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	if ((from && bind(fd, (struct sockaddr *)&mine, sizeof(mine))) ||
 	    connect(fd, (struct sockaddr *)&to, sizeof(to))) {
 		close(fd);

@@ -31,7 +31,7 @@
 #define SILENT_NS   (310 * NS_PER_SEC)
 #define HOT_NS	    (60 * NS_PER_SEC)
 #define HOT_SHARE   0.5
-#define PATIENCE_S  60
+#define TIMEOUT_S   60
 #define LOOK_NS	    (NS_PER_SEC / 50)
 #define WATCH_NS    (NS_PER_SEC / 4)
 
@@ -119,7 +119,7 @@ static void delete_pods(struct arena *a, const char *path)
 	struct deleted d = {a, path};
 
 	control_plane_must(a->lab->bed->plane, "DELETE", request, NULL);
-	if (!await(are_gone, &d, PATIENCE_S))
+	if (!await(are_gone, &d, TIMEOUT_S))
 		give_up(a, "pods are not deleted");
 	free(request);
 }

@@ -24,7 +24,7 @@
 #include "tests/interval.h"
 #include "tests/process.h"
 
-#define PATIENCE_NS (30 * NS_PER_SEC)
+#define TIMEOUT_NS (30 * NS_PER_SEC)
 
 enum { INTERVALS = 20, TURN_MS = 10 };
 
@@ -125,7 +125,7 @@ static void turn(struct scene *s)
 
 #define TURN_UNTIL(s, condition)                                                                   \
 	do {                                                                                       \
-		int64_t limit_ = (s)->now_ns + PATIENCE_NS;                                        \
+		int64_t limit_ = (s)->now_ns + TIMEOUT_NS;                                         \
 		while (!(condition) && (s)->now_ns < limit_)                                       \
 			turn(s);                                                                   \
 		assert_true(condition);                                                            \

@@ -21,7 +21,7 @@
 #include "tests/kube_peer.h"
 #include "tests/process.h"
 
-enum { PATIENCE_S = 60, OUTAGES = 3 };
+enum { TIMEOUT_S = 60, OUTAGES = 3 };
 
 #define NODES "/api/v1/nodes?"
 #define NODE(name, version)                                                                        \
@@ -140,7 +140,7 @@ static void await_answer(const char *path, const char *json, const char *has, co
 {
 	struct wish w = {path, json, has, lacks};
 
-	if (!await(is_granted, &w, PATIENCE_S)) {
+	if (!await(is_granted, &w, TIMEOUT_S)) {
 		struct buf body = BUF_INIT;
 		long status = ask(path, json, &body);
 

@@ -31,7 +31,7 @@
  * History ends some seconds before the last interval is told: older ones would leave the windows
  * meanwhile.
  */
-enum { NODES = 150, PODS = 4, HISTORY_S = 840, INTERVAL_S = 5, PATIENCE_S = 180 };
+enum { NODES = 150, PODS = 4, HISTORY_S = 840, INTERVAL_S = 5, TIMEOUT_S = 180 };
 
 static struct undisturbed scene;
 
@@ -114,14 +114,14 @@ static void await_applied(int aggregator, double applied)
 {
 	struct wish w = {aggregator, applied};
 
-	if (!await(has_applied, &w, PATIENCE_S))
+	if (!await(has_applied, &w, TIMEOUT_S))
 		fail_msg("%g frames were applied, not %g", applied_by(aggregator), applied);
 }
 
 static void await_fresh(void)
 {
 	int64_t begin_ns = clock_mono_ns();
-	double took_s = load_await_fresh(scene.stack, NODES, begin_ns, PATIENCE_S);
+	double took_s = load_await_fresh(scene.stack, NODES, begin_ns, TIMEOUT_S);
 
 	assert_false(isnan(took_s));
 	print_message("all are fresh after %.1f s\n", took_s);
@@ -131,7 +131,7 @@ static void expect_equal_windows(void)
 {
 	size_t nodes, pods;
 
-	assert_true(undisturbed_await_views(&scene, PATIENCE_S));
+	assert_true(undisturbed_await_views(&scene, TIMEOUT_S));
 	assert_true(undisturbed_equal_lists(&scene, "nodes", &nodes));
 	assert_true(undisturbed_equal_lists(&scene, "pods", &pods));
 	assert_true(nodes == NODES && pods >= NODES);
@@ -283,7 +283,7 @@ static void await_save(void)
 	/* The one that runs may have begun before. */
 	double saves = metric_of(DISTURBED, "evenkeel_store_saves_total") + 2;
 
-	assert_true(await(has_saved, &saves, PATIENCE_S));
+	assert_true(await(has_saved, &saves, TIMEOUT_S));
 }
 
 /*

@@ -34,7 +34,7 @@
 enum {
 	CROWD = 10000,
 	OTHER_FILES = 400, /* of this process */
-	PATIENCE_S = 60,
+	TIMEOUT_S = 60,
 	LONGEST_STAY_S = 180, /* 120 s to read an answer, after 30 s for a request */
 	CONNECTION_KIB = 20, /* packaging/docs/access.md: 17 without TLS */
 	SPARE_MIB = 32,
@@ -105,7 +105,7 @@ static void await_metric_for(const char *name, double at_least, double at_most, 
 
 static void await_metric(const char *name, double at_least, double at_most)
 {
-	await_metric_for(name, at_least, at_most, PATIENCE_S);
+	await_metric_for(name, at_least, at_most, TIMEOUT_S);
 }
 
 static void await_applied(double more)
@@ -276,17 +276,17 @@ static void test_no_descriptors(void **state)
 	assert_int_equal(prlimit(aggregator(), RLIMIT_NOFILE, &few, NULL), 0);
 	for (int i = 0; i < STRANGERS; i++)
 		assert_true(join_crowd(s.u.stack->aggregators[DISTURBED].ingest_port, ""));
-	assert_true(await(has_files, &wanted, PATIENCE_S));
+	assert_true(await(has_files, &wanted, TIMEOUT_S));
 	stack_start_agent(s.u.stack, 2, (const char *[]){"--interval", "2s", NULL});
-	assert_true(await(undisturbed_has_heard, NULL, PATIENCE_S));
+	assert_true(await(undisturbed_has_heard, NULL, TIMEOUT_S));
 	disperse();
 	await_metric("evenkeel_frames_total{result=\"applied\"}", 1, 1e9);
 	/* Those for whom there was none were let in and out, or had others leave, and are counted. */
 	assert_true(metric("evenkeel_ingest_refused_total") +
 			    metric("evenkeel_ingest_closed_total{reason=\"room\"}") >=
 		    STRANGERS - MORE);
-	assert_true(undisturbed_equal(&s.u, "/v1/nodes", PATIENCE_S));
-	assert_true(undisturbed_equal(&s.u, "/v1/pods", PATIENCE_S));
+	assert_true(undisturbed_equal(&s.u, "/v1/nodes", TIMEOUT_S));
+	assert_true(undisturbed_equal(&s.u, "/v1/pods", TIMEOUT_S));
 	frame_account_expect_whole(s.u.stack, DISTURBED);
 	assert_int_equal(prlimit(aggregator(), RLIMIT_NOFILE, &all, NULL), 0);
 	assert_int_equal(stack_stop_agent(s.u.stack, SIGTERM), 0);
@@ -388,7 +388,7 @@ static void test_huge_json(void **state)
 	if (SANITIZED)
 		print_message("SKIP: the sanitizer keeps what is freed\n");
 	else
-		assert_true(await(has_shrunk_to, &most_mib, PATIENCE_S));
+		assert_true(await(has_shrunk_to, &most_mib, TIMEOUT_S));
 	print_message("%.0f MiB more after them, %.0f in the end\n", after_mib - before_mib,
 		      bench_resident_mib(aggregator()) - before_mib);
 	free(dump);

@@ -95,12 +95,12 @@ static bool run_short(struct shortage *h, int64_t after, int64_t times)
 {
 	h->ended = false;
 	seam_set(h->seam, SEAM_ALLOCATE, ENOMEM, after, times);
-	if (!await(is_felt, h, SEAM_WORK_PATIENCE_S))
+	if (!await(is_felt, h, SEAM_WORK_TIMEOUT_S))
 		fail_msg("%s allocates nothing", h->program);
 	seam_heal(h->seam);
 	/* More than what was on its way. */
 	h->applied = h->ended ? 0 : seam_work_frames(s, DISTURBED, "applied") + 3;
-	if (!await(is_decided, h, SEAM_WORK_PATIENCE_S))
+	if (!await(is_decided, h, SEAM_WORK_TIMEOUT_S))
 		fail_msg("without allocation %lld %s neither ends nor goes on", (long long)after,
 			 h->program);
 	return h->ended;
@@ -123,7 +123,7 @@ static void test_aggregators_memory(void **state)
 		if (run_short(&h, after[i], i % 4 == 3 ? SEAM_FOR_EVER : 1)) {
 			ends++;
 			seam_work_start_disturbed(s);
-		} else if (!await(seam_work_is_ready, s, SEAM_WORK_PATIENCE_S)) {
+		} else if (!await(seam_work_is_ready, s, SEAM_WORK_TIMEOUT_S)) {
 			fail_msg("without allocation %lld it does not answer", (long long)after[i]);
 		}
 	}

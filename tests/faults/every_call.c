@@ -130,7 +130,7 @@ static void expect_equal_lists(void)
 {
 	size_t nodes, pods;
 
-	assert_true(undisturbed_await_views(&s->u, SEAM_WORK_PATIENCE_S));
+	assert_true(undisturbed_await_views(&s->u, SEAM_WORK_TIMEOUT_S));
 	assert_true(undisturbed_equal_lists(&s->u, "nodes", &nodes));
 	assert_true(undisturbed_equal_lists(&s->u, "pods", &pods));
 	assert_true(nodes == NODES && pods >= NODES);
@@ -170,7 +170,7 @@ static void test_aggregators_calls(void **state)
 	seam_work_await_applied(s, 2 * NODES);
 	for (size_t i = 0; i < sizeof(of_aggregator) / sizeof(of_aggregator[0]); i++) {
 		walk(&of_aggregator[i]);
-		if (!await(seam_work_is_ready, s, SEAM_WORK_PATIENCE_S))
+		if (!await(seam_work_is_ready, s, SEAM_WORK_TIMEOUT_S))
 			fail_msg("after %s (error %d) it does not answer",
 				 seam_call_name(of_aggregator[i].call), of_aggregator[i].error);
 	}
@@ -212,10 +212,10 @@ static void test_agents_calls(void **state)
 	seam_work_expect_none_refused(s, DISTURBED);
 	seam_work_expect_none_refused(s, UNDISTURBED);
 	/* An agent that stops waits two seconds for acks: only its last frames may be under way. */
-	assert_true(await(have_equal_frames, NULL, SEAM_WORK_PATIENCE_S));
+	assert_true(await(have_equal_frames, NULL, SEAM_WORK_TIMEOUT_S));
 	assert_int_equal(stack_stop_agent(s->u.stack, SIGTERM), 0);
 	/* It sent to both what it measured, all of it. */
-	assert_true(await(have_equal_frames, NULL, SEAM_WORK_PATIENCE_S));
+	assert_true(await(have_equal_frames, NULL, SEAM_WORK_TIMEOUT_S));
 }
 
 /* --- for long --------------------------------------------------------------------------------- */
@@ -246,7 +246,7 @@ static void test_accept_fails_for_long(void **state)
 	applied = seam_work_frames(s, DISTURBED, "applied");
 	seam_set(s->aggregator, SEAM_ACCEPT, EMFILE, 0, SEAM_FOR_EVER);
 	seam_set(s->agent, SEAM_SEND, ECONNRESET, 0, 2);
-	assert_true(await(seam_meeting_is_met, &m, SEAM_WORK_PATIENCE_S));
+	assert_true(await(seam_meeting_is_met, &m, SEAM_WORK_TIMEOUT_S));
 	calls = accepts_within_a_second();
 	print_message("%lld times accepted in vain within a second\n", (long long)calls);
 	assert_true(calls <= IN_VAIN_MOST);
@@ -303,14 +303,14 @@ static void test_no_descriptor_for_clients(void **state)
 	calls = seam_calls(s->aggregator, SEAM_ACCEPT);
 	for (int i = 0; i < CLIENTS; i++)
 		fds[i] = client_of(a->http_port);
-	assert_true(await(has_accepted_since, &calls, SEAM_WORK_PATIENCE_S));
+	assert_true(await(has_accepted_since, &calls, SEAM_WORK_TIMEOUT_S));
 	calls = accepts_within_a_second();
 	print_message("%lld times accepted in vain within a second\n", (long long)calls);
 	assert_true(calls <= IN_VAIN_MOST);
 	limit_files(a->pid, before.rlim_cur);
 	for (int i = 0; i < CLIENTS; i++)
 		close(fds[i]);
-	assert_true(await(seam_work_is_ready, s, SEAM_WORK_PATIENCE_S));
+	assert_true(await(seam_work_is_ready, s, SEAM_WORK_TIMEOUT_S));
 	seam_work_await_applied(s, seam_work_frames(s, DISTURBED, "applied") + 2);
 	seam_work_expect_equal(s);
 	assert_int_equal(stack_stop_agent(s->u.stack, SIGTERM), 0);

@@ -17,7 +17,7 @@
 #include "tests/frame_account.h"
 #include "tests/process.h"
 
-enum { NODES = 40, APPLIED = 8 * NODES, PATIENCE_S = 120 };
+enum { NODES = 40, APPLIED = 8 * NODES, TIMEOUT_S = 120 };
 
 static double frames(const struct stack *s, const char *result)
 {
@@ -82,7 +82,7 @@ static void test_everything_goes_wrong(void **state)
 	(void)state;
 	stack_start_aggregator(s, 0);
 	fleet = fleet_start(s, options);
-	enough = await(enough_happened, s, PATIENCE_S);
+	enough = await(enough_happened, s, TIMEOUT_S);
 	report = fleet_stop(s, fleet);
 	if (!enough || !report)
 		fleet_print_log(s);

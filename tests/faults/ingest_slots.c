@@ -31,7 +31,7 @@ enum {
 	PLACES = FILES - 256, /* for agents */
 	CROWD = PLACES + 64,
 	ADDRESSES = 4,
-	PATIENCE_S = 60,
+	TIMEOUT_S = 60,
 };
 
 #define PAUSE_NS (2 * NS_PER_SEC)
@@ -145,7 +145,7 @@ static void await_metric(struct scene *s, const char *metric, double wanted)
 {
 	s->metric = metric;
 	s->wanted = wanted;
-	if (!await(is_reached, s, PATIENCE_S))
+	if (!await(is_reached, s, TIMEOUT_S))
 		fail_msg("%s is %g, not %g", metric, stack_metric(s->stack, 0, metric), wanted);
 }
 
@@ -264,11 +264,11 @@ static void record_frame(struct scene *s)
 	s->applied = applied(s);
 	stack_start_agent(s->stack, 0, options);
 	assert_int_equal(
-		poll(&(struct pollfd){.fd = listener, .events = POLLIN}, 1, PATIENCE_S * 1000), 1);
+		poll(&(struct pollfd){.fd = listener, .events = POLLIN}, 1, TIMEOUT_S * 1000), 1);
 	s->tap[0] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	s->tap[1] = stranger_connect(s->stack->aggregators[0].ingest_port, NULL);
 	assert_true(s->tap[0] >= 0 && s->tap[1] >= 0);
-	assert_true(await(is_recorded, s, PATIENCE_S));
+	assert_true(await(is_recorded, s, TIMEOUT_S));
 	assert_int_equal(stack_stop_agent(s->stack, SIGKILL), 128 + SIGKILL);
 	close(listener);
 	close(s->tap[0]);

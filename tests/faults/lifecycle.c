@@ -27,7 +27,7 @@
 #include "tests/process.h"
 #include "tests/stack.h"
 
-#define PATIENCE_S 30
+#define TIMEOUT_S 30
 
 struct scene {
 	struct stack *stack;
@@ -80,7 +80,7 @@ static void await_applied(struct scene *s, double count)
 {
 	s->metric = "evenkeel_frames_total{result=\"applied\"}";
 	s->value = count;
-	assert_true(await(metric_reached, s, PATIENCE_S));
+	assert_true(await(metric_reached, s, TIMEOUT_S));
 }
 
 static bool in_log(void *ctx)
@@ -100,7 +100,7 @@ static bool in_log(void *ctx)
 static void await_log(struct scene *s, const char *text)
 {
 	s->text = text;
-	assert_true(await(in_log, s, PATIENCE_S));
+	assert_true(await(in_log, s, TIMEOUT_S));
 }
 
 /* A number of the node; NaN where there is none. */
@@ -149,7 +149,7 @@ static bool is_shown(void *ctx)
 static void await_shown(struct scene *s, double until)
 {
 	s->value = until;
-	assert_true(await(is_shown, s, PATIENCE_S));
+	assert_true(await(is_shown, s, TIMEOUT_S));
 }
 
 static double now_s(void)
@@ -357,7 +357,7 @@ static void test_killed_and_restarted(void **state)
 	cgroup_fixture_spawn(s->cgroups, "work", &busy);
 	stack_start_aggregator(s->stack, 0);
 	stack_start_agent(s->stack, 1, options);
-	if (!await(is_measured, s, PATIENCE_S) && has_pods(s)) {
+	if (!await(is_measured, s, TIMEOUT_S) && has_pods(s)) {
 		print_message("SKIP: there are pods, so plain cgroups do not count\n");
 		skip();
 	}
@@ -365,13 +365,13 @@ static void test_killed_and_restarted(void **state)
 	snprintf(run, sizeof(run), "%s", node_text(s, "source.runId"));
 	assert_int_equal(stack_stop_agent(s->stack, SIGKILL), 128 + SIGKILL);
 	/* Meanwhile its last values stay, with their age. */
-	assert_true(await(is_silent_for_3_s, s, PATIENCE_S));
+	assert_true(await(is_silent_for_3_s, s, TIMEOUT_S));
 	samples = node_number(s, "usage.cpuMillicores.windows.5m.samples");
 	assert_true(samples > 0);
 
 	stack_start_agent(s->stack, 1, options);
 	await_applied(s, frames(s, "applied") + 4);
-	assert_true(await(is_heard_again, s, PATIENCE_S));
+	assert_true(await(is_heard_again, s, TIMEOUT_S));
 	assert_string_not_equal(node_text(s, "source.runId"), run);
 	assert_true(node_number(s, "usage.cpuMillicores.windows.5m.samples") > samples);
 	assert_true(node_number(s, "usage.cpuMillicores.windows.5m.samples") <=

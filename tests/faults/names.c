@@ -26,7 +26,7 @@
 #include "tests/process.h"
 #include "tests/stack.h"
 
-#define PATIENCE_NS (30 * NS_PER_SEC)
+#define TIMEOUT_NS (30 * NS_PER_SEC)
 
 /* What lookups answer: "127.0.0.2 127.0.0.3"; "" fails. */
 struct script {
@@ -166,7 +166,7 @@ static void turn(struct scene *s)
 
 #define TURN_UNTIL(s, condition)                                                                   \
 	do {                                                                                       \
-		int64_t limit_ = clock_mono_ns() + PATIENCE_NS;                                    \
+		int64_t limit_ = clock_mono_ns() + TIMEOUT_NS;                                     \
 		while (!(condition) && clock_mono_ns() < limit_)                                   \
 			turn(s);                                                                   \
 		assert_true(condition);                                                            \
@@ -211,7 +211,7 @@ static void next_lookup(struct scene *s)
 	assert_int_equal(lookups(s), before);
 	s->ahead_ns += 31 * NS_PER_SEC;
 	turn(s);
-	assert_int_equal(poll(&p, 1, PATIENCE_NS / NS_PER_MS), 1);
+	assert_int_equal(poll(&p, 1, TIMEOUT_NS / NS_PER_MS), 1);
 	turn(s);
 	assert_int_equal(lookups(s), before + 1);
 }
@@ -344,7 +344,7 @@ static void test_localhost(void **state)
 	url = mem_printf("tcp://localhost:%d", s->stack->aggregators[0].ingest_port);
 	options[3] = url;
 	stack_start_agent(s->stack, 0, options);
-	limit = clock_mono_ns() + PATIENCE_NS;
+	limit = clock_mono_ns() + TIMEOUT_NS;
 	while (applied(s, 0) < 2 && clock_mono_ns() < limit)
 		poll(NULL, 0, 100);
 	assert_true(applied(s, 0) >= 2);

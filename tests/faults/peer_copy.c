@@ -268,7 +268,7 @@ static void expect_fault(struct scene *s, enum fault fault, double seconds, cons
 	took_s = seconds_to_answer(s);
 	assert_true(atomic_load(&s->relay.met));
 	print_message("answers after %.1f s\n", took_s);
-	assert_true(took_s < patience(seconds));
+	assert_true(took_s < scaled_s(seconds));
 	expect_no_copy(s, why);
 	if (fault == FAULT_KILL)
 		return;

@@ -27,9 +27,9 @@
 #include "tests/process.h"
 #include "tests/stack.h"
 
-#define PATIENCE_S 60
-#define APPLIED	   "evenkeel_frames_total{result=\"applied\"}"
-#define RIVAL	   "evenkeel_frames_total{result=\"rival\"}"
+#define TIMEOUT_S 60
+#define APPLIED	  "evenkeel_frames_total{result=\"applied\"}"
+#define RIVAL	  "evenkeel_frames_total{result=\"rival\"}"
 
 struct scene {
 	struct stack *stack;
@@ -162,7 +162,7 @@ static void await_metric(struct scene *s, const char *name, double wanted)
 {
 	s->metric = name;
 	s->wanted = wanted;
-	if (!await(is_reached, s, PATIENCE_S))
+	if (!await(is_reached, s, TIMEOUT_S))
 		fail_msg("%s is %g, not %g", name, metric(s, name), wanted);
 }
 

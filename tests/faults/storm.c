@@ -30,7 +30,7 @@ enum {
 	TROUBLED = 150,
 	KILLS = 2,
 	INTERVAL_S = 5,
-	PATIENCE_S = 180, /* 15 are usual */
+	TIMEOUT_S = 180, /* 15 are usual */
 	FRAMES_A_SECOND = 40000, /* more than any aggregator can hear */
 };
 
@@ -77,7 +77,7 @@ static bool has_applied(void *count)
 
 static void await_applied(double count)
 {
-	if (!await(has_applied, &count, PATIENCE_S))
+	if (!await(has_applied, &count, TIMEOUT_S))
 		fail_msg("%g frames were applied, not %g", frames("applied"), count);
 }
 
@@ -88,7 +88,7 @@ static void come_back(double nodes)
 	double took_s;
 
 	stack_start_aggregator(scene.stack, DISTURBED);
-	took_s = load_await_fresh(scene.stack, nodes, begin_ns, PATIENCE_S);
+	took_s = load_await_fresh(scene.stack, nodes, begin_ns, TIMEOUT_S);
 	assert_false(isnan(took_s));
 	print_message("%.0f nodes are back after %.1f s\n", nodes, took_s);
 }
@@ -133,7 +133,7 @@ static void expect_equal_windows(void)
 {
 	size_t nodes, pods;
 
-	assert_true(undisturbed_await_views(&scene, PATIENCE_S));
+	assert_true(undisturbed_await_views(&scene, TIMEOUT_S));
 	assert_true(undisturbed_equal_lists(&scene, "nodes", &nodes));
 	assert_true(undisturbed_equal_lists(&scene, "pods", &pods));
 	assert_true(nodes == NODES && pods >= NODES);
@@ -167,7 +167,7 @@ static void test_all_come_back_at_once(void **state)
 	stack_kill_aggregator(scene.stack, DISTURBED);
 	uncounted_s = (double)(clock_mono_ns() - counted_ns) / NS_PER_SEC;
 	come_back(NODES);
-	assert_true(await(has_caught_up, NULL, PATIENCE_S));
+	assert_true(await(has_caught_up, NULL, TIMEOUT_S));
 	report = fleet_stop(scene.stack, fleet);
 	assert_non_null(report);
 	expect_all_accounted(report, heard_before, uncounted_s);
@@ -239,7 +239,7 @@ static void test_in_trouble(void **state)
 		start_over_a_database();
 		await_applied(4 * TROUBLED);
 		/* Others may have sent all of these. */
-		assert_false(isnan(load_await_fresh(scene.stack, TROUBLED, begin_ns, PATIENCE_S)));
+		assert_false(isnan(load_await_fresh(scene.stack, TROUBLED, begin_ns, TIMEOUT_S)));
 		frame_account_expect_none_refused(scene.stack, DISTURBED);
 		expect_sane_nodes(begin_ns);
 	}

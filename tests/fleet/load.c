@@ -46,14 +46,14 @@ static bool all_are_fresh(void *ctx)
 	return load_fresh(w->stack) >= w->nodes;
 }
 
-double load_await_fresh(struct stack *s, double nodes, int64_t begin_ns, double patience_s)
+double load_await_fresh(struct stack *s, double nodes, int64_t begin_ns, double timeout_s)
 {
 	struct wait w = {s, nodes, 0};
 
-	if (await(all_are_fresh, &w, patience_s))
+	if (await(all_are_fresh, &w, timeout_s))
 		return (double)(clock_mono_ns() - begin_ns) / NS_PER_SEC;
 	fprintf(stderr, "%.0f of %.0f nodes are fresh after %.0f s\n", load_fresh(s), nodes,
-		patience_s);
+		timeout_s);
 	fleet_print_log(s);
 	return NAN;
 }

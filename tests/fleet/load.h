@@ -13,9 +13,9 @@ double load_applied(const struct stack *s);
 double load_fresh(const struct stack *s);
 /*
  * Seconds from begin_ns (monotonic) until all nodes are fresh; NAN, with both logs printed: not
- * within `patience_s`.
+ * within `timeout_s`.
  */
-double load_await_fresh(struct stack *s, double nodes, int64_t begin_ns, double patience_s);
+double load_await_fresh(struct stack *s, double nodes, int64_t begin_ns, double timeout_s);
 
 /* A number of a fleet's report by its path; NAN when it is not there. */
 double load_number(const cJSON *report, const char *path);

@@ -29,7 +29,7 @@
 
 #define UNKNOWN_TOKEN "wrong-token-0123456789abcdef"
 
-enum { PATIENCE_S = 20 };
+enum { TIMEOUT_S = 20 };
 
 static int setup(void **state)
 {
@@ -271,7 +271,7 @@ static void expect_soon(struct access_scene *s, const struct access_client *clie
 {
 	struct hope h = {s, *client, status};
 
-	if (!await(is_answered_so, &h, PATIENCE_S))
+	if (!await(is_answered_so, &h, TIMEOUT_S))
 		fail_msg("%s is not answered with %ld", client->path, status);
 }
 
@@ -299,7 +299,7 @@ static void test_tokens_are_exchanged(void **state)
 	/* What cannot be read changes nothing. */
 	free(access_scene_write(s, "tokens", "short\n"));
 	http_reload(s->http);
-	assert_true(await(has_failed_to_reload, s, PATIENCE_S));
+	assert_true(await(has_failed_to_reload, s, TIMEOUT_S));
 	assert_int_equal(counter_get(&s->counters.access.reloads), 2);
 	assert_int_equal(access_scene_status(s, &second), 200);
 	assert_int_equal(access_scene_status(s, &first), 401);
@@ -323,7 +323,7 @@ static void test_certificate_is_exchanged(void **state)
 	/* Half of it is no pair: the former stays. */
 	free(access_scene_write(s, "server.crt", next.certificate));
 	http_reload(s->http);
-	assert_true(await(has_failed_to_reload, s, PATIENCE_S));
+	assert_true(await(has_failed_to_reload, s, TIMEOUT_S));
 	assert_int_equal(access_scene_status(s, &(struct access_client){.path = "/healthz"}), 200);
 	free(access_scene_write(s, "server.key", next.key));
 	http_reload(s->http);

@@ -25,7 +25,7 @@
 #include "tests/process.h"
 #include "tests/view_fixture.h"
 
-enum { PATIENCE_S = 30, MIB = 1 << 20 };
+enum { TIMEOUT_S = 30, MIB = 1 << 20 };
 
 #define SHORT_NS (NS_PER_SEC)
 
@@ -60,7 +60,7 @@ static int raw_connect(const struct access_scene *s)
 		.sin_port = htons((uint16_t)strtol(strrchr(address, ':') + 1, NULL, 10)),
 		.sin_addr = {htonl(INADDR_LOOPBACK)},
 	};
-	struct timeval timeouts = {.tv_sec = PATIENCE_S};
+	struct timeval timeouts = {.tv_sec = TIMEOUT_S};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
@@ -78,7 +78,7 @@ static bool is_served(void *ctx)
 /* On a busy machine a good client may be too slow as well, once. */
 static void assert_served(struct access_scene *s)
 {
-	assert_true(await(is_served, s, PATIENCE_S));
+	assert_true(await(is_served, s, TIMEOUT_S));
 }
 
 static bool is_counted(void *ctx)
@@ -113,9 +113,9 @@ static void expect_cut(struct access_scene *s, const char *text)
 
 	assert_int_equal(send(t.fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
 	assert_served(s);
-	assert_true(await(say_one_more, &t, PATIENCE_S));
+	assert_true(await(say_one_more, &t, TIMEOUT_S));
 	close(t.fd);
-	assert_true(await(is_counted, s, PATIENCE_S));
+	assert_true(await(is_counted, s, TIMEOUT_S));
 }
 
 static void test_slow_headers_are_cut(void **state)
@@ -173,7 +173,7 @@ static void expect_reader_cut(struct access_scene *s, const char *path,
 	fd = raw_connect(s);
 	assert_true(send(fd, request, strlen(request), MSG_NOSIGNAL) > 0);
 	free(request);
-	assert_true(await(is_counted, s, PATIENCE_S));
+	assert_true(await(is_counted, s, TIMEOUT_S));
 	while ((len = recv(fd, chunk, sizeof(chunk), 0)) > 0)
 		got += (size_t)len;
 	assert_in_range(got, 1, 8 * MIB);

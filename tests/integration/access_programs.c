@@ -23,7 +23,7 @@
 #include "tests/access_scene.h"
 #include "tests/process.h"
 
-enum { PATIENCE_S = 30, WORDS_MAX = 24 };
+enum { TIMEOUT_S = 30, WORDS_MAX = 24 };
 
 struct world {
 	struct access_scene *scene; /* its files; its server is not started */
@@ -108,7 +108,7 @@ static int open_world(void **state)
 
 		w->pid = start(more);
 	}
-	return w->pid > 0 && await(is_up, NULL, PATIENCE_S) ? 0 : -1;
+	return w->pid > 0 && await(is_up, NULL, TIMEOUT_S) ? 0 : -1;
 }
 
 static int close_world(void **state)
@@ -304,7 +304,7 @@ static void test_hangup_reads_files_again(void **state)
 	(void)state;
 	free(access_scene_write(w->scene, "tokens", ACCESS_OTHER_TOKEN ",other\n"));
 	kill(w->pid, SIGHUP);
-	assert_true(await(has_logged, (char *)"read the tokens again", PATIENCE_S));
+	assert_true(await(has_logged, (char *)"read the tokens again", TIMEOUT_S));
 	EXPECT(then);
 }
 

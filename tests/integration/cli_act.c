@@ -28,7 +28,7 @@
 
 #define SNAPSHOT "tests/docs/snapshot.json"
 
-enum { PATIENCE_S = 30, WORDS_MAX = 16 };
+enum { TIMEOUT_S = 30, WORDS_MAX = 16 };
 
 static struct stack *stack;
 static char *url, *out_path;
@@ -181,7 +181,7 @@ static struct wanted await_request(const char *action)
 {
 	struct wanted w = {.action = action};
 
-	if (!await(is_asked, &w, PATIENCE_S))
+	if (!await(is_asked, &w, TIMEOUT_S))
 		fail_msg("nobody asks for %s", action);
 	return w;
 }
@@ -251,10 +251,10 @@ static void test_a_drain_is_followed(void **state)
 	struct wanted w = await_request("drain");
 
 	(void)state;
-	assert_true(await(is_written, (char *)"node-0001: waiting\n", PATIENCE_S));
+	assert_true(await(is_written, (char *)"node-0001: waiting\n", TIMEOUT_S));
 	report(&w, "'state':'taken'",
 	       "{'name':'node-0000','phase':'evicting','moved':1,'of':3,'message':'waits'}");
-	assert_true(await(is_written, (char *)"1 of 3", PATIENCE_S));
+	assert_true(await(is_written, (char *)"1 of 3", TIMEOUT_S));
 	report(&w, "'state':'done','reasons':['took 12 s']",
 	       "{'name':'node-0000','phase':'drained','moved':3,'of':3},"
 	       "{'name':'node-0001','phase':'drained','moved':0,'of':0}");
@@ -274,7 +274,7 @@ static void test_a_refusal_has_its_reasons(void **state)
 	struct wanted w = await_request("drain");
 
 	(void)state;
-	assert_true(await(is_written, (char *)"node-0002: waiting\n", PATIENCE_S));
+	assert_true(await(is_written, (char *)"node-0002: waiting\n", TIMEOUT_S));
 	report(&w, "'state':'refused','reasons':['no wave has it','it is cordoned']", "");
 	assert_int_equal(end_of(pid), 3);
 	expect_output("node-0002: waiting\n"
@@ -388,7 +388,7 @@ static struct terminal open_terminal(const char *words, unsigned short columns)
 /* Reads until the text is there. */
 static void await_text(struct terminal *t, const char *text)
 {
-	int64_t end_ns = clock_mono_ns() + (int64_t)(patience(PATIENCE_S) * NS_PER_SEC);
+	int64_t end_ns = clock_mono_ns() + (int64_t)(scaled_s(TIMEOUT_S) * NS_PER_SEC);
 	char bytes[4096];
 
 	buf_add_str(&t->text, "");

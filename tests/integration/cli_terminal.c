@@ -27,7 +27,7 @@
 
 #define HOME "\033[H\033[J"
 
-enum { NODES = 12, PATIENCE_S = 60, WORDS_MAX = 12, ROWS_MAX = 64 };
+enum { NODES = 12, TIMEOUT_S = 60, WORDS_MAX = 12, ROWS_MAX = 64 };
 
 struct scene {
 	struct stack *stack;
@@ -53,7 +53,7 @@ static int setup(void **state)
 	s->fleet = fleet_start(s->stack, options);
 	assert_true(s->fleet > 0);
 	s->server = mem_printf("http://127.0.0.1:%d", s->stack->aggregators[0].http_port);
-	return isnan(load_await_fresh(s->stack, NODES, clock_mono_ns(), PATIENCE_S)) ? -1 : 0;
+	return isnan(load_await_fresh(s->stack, NODES, clock_mono_ns(), TIMEOUT_S)) ? -1 : 0;
 }
 
 static int teardown(void **state)
@@ -102,7 +102,7 @@ static struct terminal open_terminal(const char *words, const char *server, unsi
 /* Everything up to the second picture. */
 static char *read_picture(const struct terminal *t)
 {
-	int64_t end_ns = clock_mono_ns() + (int64_t)(patience(PATIENCE_S) * NS_PER_SEC);
+	int64_t end_ns = clock_mono_ns() + (int64_t)(scaled_s(TIMEOUT_S) * NS_PER_SEC);
 	struct buf text = BUF_INIT;
 	const char *first, *second;
 

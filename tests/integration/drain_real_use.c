@@ -42,7 +42,7 @@
 #define SAMPLES	   150
 #define BURN_MILLI 300
 #define CPU_CAP	   0.85
-#define PATIENCE_S 120
+#define TIMEOUT_S  120
 
 enum node { HOT_1, HOT_2, KEEP, ROOM, NODES };
 
@@ -591,8 +591,8 @@ static void test_requests_and_use_disagree(void **state)
 		skip();
 	}
 	start(s);
-	assert_true(await(is_measured, s, PATIENCE_S));
-	assert_true(await(is_planned, s, PATIENCE_S));
+	assert_true(await(is_measured, s, TIMEOUT_S));
+	assert_true(await(is_planned, s, TIMEOUT_S));
 	check_hot(s, HOT_1);
 	check_hot(s, HOT_2);
 	check_idle(s);

@@ -21,7 +21,7 @@
 #include "tests/process.h"
 #include "tests/stack.h"
 
-enum { PATIENCE_S = 60, SINCE_LEN = 40 };
+enum { TIMEOUT_S = 60, SINCE_LEN = 40 };
 
 struct scene {
 	char *folder, *dump, *state, *log, *ingest, *listen, *url;
@@ -98,7 +98,7 @@ static bool has_since(void *ctx)
 
 static void await_since(void)
 {
-	if (!await(has_since, NULL, PATIENCE_S))
+	if (!await(has_since, NULL, TIMEOUT_S))
 		fail_msg("bravo is not told to be unneeded");
 }
 

@@ -26,7 +26,7 @@
 #include "tests/fleet/launch.h"
 #include "tests/process.h"
 
-enum { NODES = 50, PODS_PER_NODE = 12, INTERVALS = 4, PATIENCE_S = 60 };
+enum { NODES = 50, PODS_PER_NODE = 12, INTERVALS = 4, TIMEOUT_S = 60 };
 
 /* The longest a sample is: an interval of less than 150 ms is one. */
 #define SAMPLE_S 0.15
@@ -176,9 +176,9 @@ static int setup(void **state)
 	options[11] = s->dump_path;
 	stack_start_aggregator(s->stack, 0);
 	fleet = fleet_start(s->stack, options);
-	heard = await(has_heard_enough, s, PATIENCE_S);
+	heard = await(has_heard_enough, s, TIMEOUT_S);
 	s->report = fleet_stop(s->stack, fleet);
-	if (!heard || !s->report || !await(has_published_all, s, PATIENCE_S)) {
+	if (!heard || !s->report || !await(has_published_all, s, TIMEOUT_S)) {
 		fleet_print_log(s->stack);
 		stack_free(s->stack, 1);
 		return -1;

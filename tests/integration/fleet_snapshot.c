@@ -18,7 +18,7 @@
 #include "tests/fleet/launch.h"
 #include "tests/process.h"
 
-enum { NODES = 20, PODS_PER_NODE = 10, PATIENCE_S = 60 };
+enum { NODES = 20, PODS_PER_NODE = 10, TIMEOUT_S = 60 };
 
 static const struct cluster_config config = {
 	.nodes = NODES, .pods_per_node = PODS_PER_NODE, .containers = 1, .seed = 11};
@@ -111,7 +111,7 @@ static void test_file_and_agents_meet(void **state)
 	s->stack->aggregators[0].snapshot_path = s->dump_path;
 	stack_start_aggregator(s->stack, 0);
 	fleet = fleet_start(s->stack, options);
-	assert_true(await(all_are_measured, s, PATIENCE_S));
+	assert_true(await(all_are_measured, s, TIMEOUT_S));
 	cJSON_Delete(fleet_stop(s->stack, fleet));
 	s->pods = stack_get(s->stack, 0, "/v1/pods?limit=5000");
 	for (size_t i = 0; i < s->cluster->pod_count; i++)

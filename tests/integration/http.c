@@ -486,14 +486,14 @@ static void test_malformed_requests(void **state)
 	struct buf got = BUF_INIT;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const struct timeval patience = {.tv_usec = 100000};
+		const struct timeval timeout = {.tv_usec = 100000};
 		int fd = raw_connect(s);
 
 		/*
 		 * Some of these may become something yet, so there may be neither an answer nor an
 		 * end.
 		 */
-		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 		raw_send(fd, cases[i].bytes, cases[i].len);
 		raw_read(fd, NULL, &got);
 		/*

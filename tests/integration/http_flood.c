@@ -33,7 +33,7 @@ enum {
 	BODIES = 300,
 	CALLS = 20,
 	TRIES = 3,
-	PATIENCE_S = 120
+	TIMEOUT_S = 120
 };
 
 /* Of the first quota, whose victims are searched for. */
@@ -146,7 +146,7 @@ static CURL *new_request(const char *api, const char *path, const char *from)
 	curl_easy_setopt(curl, CURLOPT_URL, url);
 	curl_easy_setopt(curl, CURLOPT_INTERFACE, from);
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)PATIENCE_S);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)TIMEOUT_S);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, forget);
 	free(url);
 	return curl;
@@ -227,7 +227,7 @@ static void begin_flood(struct scene *s, int clients, const char *one, const cha
 {
 	s->flood = (struct flood){.url = s->url, .paths = {one, other}, .clients = clients};
 	assert_int_equal(pthread_create(&s->flood.thread, NULL, run_flood, &s->flood), 0);
-	assert_true(await(is_at_work, &s->flood, PATIENCE_S));
+	assert_true(await(is_at_work, &s->flood, TIMEOUT_S));
 }
 
 static int end_flood(void **state)
@@ -302,7 +302,7 @@ static bool are_near(const struct worst *flood, const struct worst *alone)
 	for (int verb = 0; verb < VERBS; verb++) {
 		print_message("%s: %.3f s alone, %.3f s in the flood at most\n", verbs[verb],
 			      alone->of_s[verb], flood->of_s[verb]);
-		near &= flood->of_s[verb] < 3 * alone->of_s[verb] + patience(0.1);
+		near &= flood->of_s[verb] < 3 * alone->of_s[verb] + scaled_s(0.1);
 	}
 	return near;
 }
@@ -361,7 +361,7 @@ static void test_schedulers_wait_for_no_bodies(void **state)
 		fds[i] = stranger_connect(s->stack->aggregators[0].http_port, NULL);
 		assert_true(stranger_say(fds[i], text, strlen(text)));
 	}
-	assert_true(await(is_full, list, PATIENCE_S));
+	assert_true(await(is_full, list, TIMEOUT_S));
 	schedule(s, "bodies");
 	for (int i = 0; i < BODIES; i++)
 		close(fds[i]);

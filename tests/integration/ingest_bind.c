@@ -30,7 +30,7 @@
 #include "tests/ingest_admits.h"
 #include "tests/process.h"
 
-#define PATIENCE_NS (30 * NS_PER_SEC)
+#define TIMEOUT_NS (30 * NS_PER_SEC)
 
 struct scene {
 	char dir[64];
@@ -103,7 +103,7 @@ static void use_ipc(struct scene *s)
 /* A connection, once it is established. */
 static struct sender_socket *connect_to(const struct scene *s)
 {
-	int64_t until = clock_mono_ns() + PATIENCE_NS;
+	int64_t until = clock_mono_ns() + TIMEOUT_NS;
 	struct sender_socket *socket;
 	struct endpoint endpoint;
 

@@ -27,7 +27,7 @@
 #include "shared/mem.h"
 #include "tests/ingest_admits.h"
 
-#define PATIENCE_MS 30000
+#define TIMEOUT_MS 30000
 
 static const char hello[] = "\0SP\0\0\x30\0\0";
 
@@ -129,7 +129,7 @@ static void expect_message(const struct scene *s, struct ingest_message *m, uint
 	struct pollfd p = {.fd = ingest_peers_fd(s->peers), .events = POLLIN};
 
 	while (receive(s, m))
-		assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+		assert_int_equal(poll(&p, 1, TIMEOUT_MS), 1);
 	assert_int_equal(m->len, len);
 	for (size_t i = 0; i < len; i++)
 		assert_int_equal(((const char *)m->data)[i], c);
@@ -261,7 +261,7 @@ static void test_long_message(void **state)
 
 		at += n > 0 ? (size_t)n : 0;
 		tell(fds[1], small.data, small.len);
-		assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+		assert_int_equal(poll(&p, 1, TIMEOUT_MS), 1);
 		while (!receive(s, &m)) {
 			if (m.route.stack[3] == 8) {
 				assert_int_equal(m.len, 20);

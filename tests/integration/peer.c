@@ -361,7 +361,7 @@ static void a_silent_one_costs_an_answer_5_ms_once(void **state)
 	assert_true(late == 1 || (late == 0 && is_alone(s)));
 	assert_true(metric(s, 0, ANSWERS "\"alone\"}") == 8 - late);
 	print_message("8 answers waited for %.3f ms together\n", 1000 * metric(s, 0, WAITED));
-	assert_true(metric(s, 0, WAITED) < patience(0.02) + busy_s);
+	assert_true(metric(s, 0, WAITED) < scaled_s(0.02) + busy_s);
 	assert_true(await(is_alone, s, 10));
 	assert_string_equal(peer_state(s, &status), "alone");
 	doctor = stack_get(s->stack, 0, "/v1/doctor");

@@ -27,7 +27,7 @@
 #include "tests/process.h"
 #include "tests/stack.h"
 
-enum { PATIENCE_S = 30 };
+enum { TIMEOUT_S = 30 };
 
 struct scene {
 	struct stack *stack;
@@ -159,7 +159,7 @@ static void expect_state(struct scene *s, int i, const char *state)
 {
 	s->at = i;
 	s->wanted = state;
-	if (!await(has_state, s, PATIENCE_S))
+	if (!await(has_state, s, TIMEOUT_S))
 		fail_msg("aggregator %d does not have the request as %s", i, state);
 }
 
@@ -180,7 +180,7 @@ static void expect_outcome(struct scene *s, int i)
 	cJSON *act;
 
 	expect_state(s, i, "refused");
-	assert_true(await(is_told_of_an_actuator, s, PATIENCE_S));
+	assert_true(await(is_told_of_an_actuator, s, TIMEOUT_S));
 	act = stack_get(s->stack, i, "/v1/act");
 	assert_int_equal(cJSON_GetArraySize(json_at(act, "requests")), 1);
 	request = json_at(act, "requests")->child;
@@ -229,7 +229,7 @@ static void the_actuator_reaches_one_of_both(void **state)
 	assert_int_equal(s->mailbox.count, 1);
 	expect_state(s, 0, "taken");
 	s->at = 0;
-	assert_true(await(is_told_of_an_actuator, s, PATIENCE_S));
+	assert_true(await(is_told_of_an_actuator, s, TIMEOUT_S));
 	s->now_ns += 61 * NS_PER_SEC;
 	report(s, 1);
 	expect_outcome(s, 1);
@@ -240,7 +240,7 @@ static void the_actuator_reaches_one_of_both(void **state)
 	expect_outcome(s, 1);
 	report_wave(s, 1);
 	s->at = 0;
-	assert_true(await(has_wave, s, PATIENCE_S));
+	assert_true(await(has_wave, s, TIMEOUT_S));
 }
 
 static void either_one_dies(void **state)
@@ -305,10 +305,10 @@ static void the_command_outlives_its_aggregator(void **state)
 	stack_start_aggregator(s->stack, 0);
 	stack_start_aggregator(s->stack, 1);
 	pid = process_start(log, argv);
-	assert_true(await(is_asked, s, PATIENCE_S));
+	assert_true(await(is_asked, s, TIMEOUT_S));
 	report(s, 1);
 	/* It has the answer to its request by then. */
-	assert_true(await(has_told, log, PATIENCE_S));
+	assert_true(await(has_told, log, TIMEOUT_S));
 	stack_kill_aggregator(s->stack, 0);
 	stack_start_aggregator(s->stack, 0);
 	expect_state(s, 0, "taken");

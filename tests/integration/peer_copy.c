@@ -337,7 +337,7 @@ static void nobody_there_costs_nothing(void **state)
 	struct scene *s = *state;
 	double took_s = seconds_to_start(s, 1);
 
-	assert_true(took_s < patience(4));
+	assert_true(took_s < scaled_s(4));
 	assert_true(logged(s, 1, "begins without a copy of the database of"));
 	assert_true(metric(s, 1, BYTES_RECEIVED) == 0);
 	assert_true(exists(s, 1, "evenkeel.db"));
@@ -357,7 +357,7 @@ static void a_silent_one_costs_two_seconds(void **state)
 	assert_int_equal(listen(fd, 8), 0);
 	took_s = seconds_to_start(s, 1);
 	print_message("ready after %.1f s\n", took_s);
-	assert_true(took_s > 1.5 && took_s < patience(6));
+	assert_true(took_s > 1.5 && took_s < scaled_s(6));
 	assert_true(logged(s, 1, "no answer in time"));
 	close(fd);
 }
@@ -368,7 +368,7 @@ static void one_without_a_database_refuses(void **state)
 
 	s->options[0][2] = NULL;
 	stack_start_aggregator(s->stack, 0);
-	assert_true(seconds_to_start(s, 1) < patience(4));
+	assert_true(seconds_to_start(s, 1) < scaled_s(4));
 	assert_true(logged(s, 1, "it refuses: it has no --state-dir"));
 }
 
@@ -387,7 +387,7 @@ static void two_new_ones_do_not_wait_for_each_other(void **state)
 	for (int i = 0; i < 2; i++)
 		stack_launch_aggregator(s->stack, i);
 	assert_true(await(are_together, s, 20));
-	assert_true(clock_mono_ns() - began_ns < (int64_t)(patience(4) * NS_PER_SEC));
+	assert_true(clock_mono_ns() - began_ns < (int64_t)(scaled_s(4) * NS_PER_SEC));
 }
 
 /* --- who may ask ------------------------------------------------------------------------------ */

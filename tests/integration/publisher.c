@@ -31,7 +31,7 @@
 #include "tests/process.h"
 #include "tests/stack.h"
 
-#define PATIENCE_NS (30 * NS_PER_SEC)
+#define TIMEOUT_NS  (30 * NS_PER_SEC)
 #define INTERVAL_NS (5 * NS_PER_SEC)
 
 enum { RECEIVERS = 2, INTERVALS_MAX = 1000 };
@@ -217,7 +217,7 @@ static void turn(struct scene *s)
 
 #define TURN_UNTIL(s, condition)                                                                   \
 	do {                                                                                       \
-		int64_t limit_ = clock_mono_ns() + PATIENCE_NS;                                    \
+		int64_t limit_ = clock_mono_ns() + TIMEOUT_NS;                                     \
 		while (!(condition) && clock_mono_ns() < limit_)                                   \
 			turn(s);                                                                   \
 		assert_true(condition);                                                            \

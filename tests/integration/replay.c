@@ -23,7 +23,7 @@
 #include "tests/fleet/launch.h"
 #include "tests/process.h"
 
-enum { NODES = 20, MOMENTS = 3, ROUTES = 5, PATIENCE_S = 60, ARGS = 16 };
+enum { NODES = 20, MOMENTS = 3, ROUTES = 5, TIMEOUT_S = 60, ARGS = 16 };
 
 static const struct cluster_config config = {
 	.nodes = NODES, .pods_per_node = 10, .containers = 1, .seed = 11};
@@ -316,13 +316,13 @@ static void test_replay_is_live(void **state)
 	fleet = fleet_start(s->stack, options);
 	for (int m = 0; m < MOMENTS; m++) {
 		for (int k = 0; k < ROUTES; k++) {
-			assert_true(await(is_news, s, PATIENCE_S));
+			assert_true(await(is_news, s, TIMEOUT_S));
 			ask(s, routes[k].path, &s->answers[m][k]);
 		}
 	}
 	/* The last views are written by then. */
-	assert_true(await(is_news, s, PATIENCE_S));
-	assert_true(await(is_news, s, PATIENCE_S));
+	assert_true(await(is_news, s, TIMEOUT_S));
+	assert_true(await(is_news, s, TIMEOUT_S));
 	stack_kill_aggregator(s->stack, 0);
 	compare(s);
 	compare_several(s);
@@ -335,11 +335,11 @@ static void test_replay_is_live(void **state)
 	/* It goes on in the same directory, behind a gap. */
 	start(s);
 	s->views = 0;
-	assert_true(await(is_news, s, PATIENCE_S));
-	assert_true(await(is_news, s, PATIENCE_S));
+	assert_true(await(is_news, s, TIMEOUT_S));
+	assert_true(await(is_news, s, TIMEOUT_S));
 	ask(s, routes[0].path, &s->answers[0][0]);
-	assert_true(await(is_news, s, PATIENCE_S));
-	assert_true(await(is_news, s, PATIENCE_S));
+	assert_true(await(is_news, s, TIMEOUT_S));
+	assert_true(await(is_news, s, TIMEOUT_S));
 	cJSON_Delete(fleet_stop(s->stack, fleet));
 	assert_int_equal(process_stop(s->stack->aggregators[0].pid, SIGTERM), 0);
 	s->stack->aggregators[0].pid = 0;

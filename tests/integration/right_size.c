@@ -28,7 +28,7 @@
 
 #define BATCH_NODE "node-0009" /* tainted for jobs */
 
-enum { PATIENCE_S = 120, FILE_MOST = 256 << 20, WAVES_MOST = 40, WORDS = 24 };
+enum { TIMEOUT_S = 120, FILE_MOST = 256 << 20, WAVES_MOST = 40, WORDS = 24 };
 
 #define CLUSTER "--nodes", "48", "--containers", "1", "--seed", "7", "--movable"
 
@@ -156,7 +156,7 @@ static int setup(void **state)
 	s->stack->aggregators[0].snapshot_path = s->dump;
 	stack_start_aggregator(s->stack, 0);
 	fleet = fleet_start(s->stack, options);
-	assert_true(await(is_advised, s, PATIENCE_S));
+	assert_true(await(is_advised, s, TIMEOUT_S));
 	snapshot = stack_get(s->stack, 0, "/v1/snapshot");
 	write_json(s->now, snapshot);
 	cJSON_Delete(snapshot);

@@ -28,9 +28,9 @@
 #include "tests/interval.h"
 #include "tests/process.h"
 
-#define PATIENCE_NS (30 * NS_PER_SEC)
-#define REPLY_NS    (300 * NS_PER_MS)
-#define LOOK_NS	    (10 * NS_PER_MS) /* between looks at what has no descriptor */
+#define TIMEOUT_NS (30 * NS_PER_SEC)
+#define REPLY_NS   (300 * NS_PER_MS)
+#define LOOK_NS	   (10 * NS_PER_MS) /* between looks at what has no descriptor */
 
 enum { INTERVALS = 200, RECEIVERS = 2 };
 
@@ -254,7 +254,7 @@ static void turn(struct scene *s, int64_t until_ns)
 /* Turns until the condition holds; fails when it takes too long. */
 #define TURN_UNTIL(s, condition)                                                                   \
 	do {                                                                                       \
-		int64_t limit_ = clock_mono_ns() + PATIENCE_NS;                                    \
+		int64_t limit_ = clock_mono_ns() + TIMEOUT_NS;                                     \
 		while (!(condition) && clock_mono_ns() < limit_)                                   \
 			turn(s, limit_);                                                           \
 		assert_true(condition);                                                            \
@@ -328,7 +328,7 @@ static void receive_answer(struct stranger *st, struct buf *data)
 	uint32_t request = 0;
 
 	while (request != st->request) {
-		assert_int_equal(poll(&p, 1, (int)(PATIENCE_NS / NS_PER_MS)), 1);
+		assert_int_equal(poll(&p, 1, (int)(TIMEOUT_NS / NS_PER_MS)), 1);
 		sender_socket_receive(st->socket, &request, data);
 	}
 }

@@ -22,7 +22,7 @@
 #include "tests/fleet/launch.h"
 #include "tests/process.h"
 
-enum { PATIENCE_S = 60, OBJECTS_MAX = 1 << 20 };
+enum { TIMEOUT_S = 60, OBJECTS_MAX = 1 << 20 };
 
 static const struct cluster_config config = {
 	.nodes = 1, .pods_per_node = 6, .containers = 1, .seed = 11};
@@ -174,7 +174,7 @@ static void test_expected_use_survives(void **state)
 	stack_start_aggregator(s->stack, 0);
 	assert_string_equal(ask(s), "requests");
 	fleet = fleet_start(s->stack, options);
-	assert_true(await(is_known, s, PATIENCE_S));
+	assert_true(await(is_known, s, TIMEOUT_S));
 	before = cpu_milli(s);
 	cJSON_Delete(fleet_stop(s->stack, fleet));
 	assert_int_equal(process_stop(a->pid, SIGTERM), 0);

@@ -228,7 +228,7 @@ static struct events await_refused(const char *prefix, size_t want)
 {
 	struct events e = {.prefix = prefix, .want = want};
 
-	if (!await(are_refused, &e, SCHED_PATIENCE))
+	if (!await(are_refused, &e, SCHED_TIMEOUT))
 		fail_msg("%zu of %zu pods %s.. have an event", e.pods, want, prefix);
 	print_message("          told: %s\n", e.message);
 	return e;

@@ -295,7 +295,7 @@ static void test_reservation_moves_and_goes(void **state)
 			  world->names[real]);
 	extender_tap_hold(tap, world->bed->plane->scheduler);
 	sched_make_pod(world, "moving", more, huge);
-	assert_true(await(is_held, tap, SCHED_PATIENCE));
+	assert_true(await(is_held, tap, SCHED_TIMEOUT));
 	look_at_charge(first, &other);
 	extender_tap_release(tap);
 	p = sched_await_placed(world, "moving", 1);

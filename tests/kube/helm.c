@@ -21,7 +21,7 @@
 #include "tests/process.h"
 #include "tests/stack.h"
 
-enum { CHART_SINCE = 21, PATIENCE_S = 60 };
+enum { CHART_SINCE = 21, TIMEOUT_S = 60 };
 
 #define IN_EVENKEEL "/namespaces/evenkeel/"
 #define AGENT	    "/apis/apps/v1" IN_EVENKEEL "daemonsets/evenkeel-agent"
@@ -135,7 +135,7 @@ static bool nothing_is_left(void *unused)
 
 static void expect_nothing_left(void)
 {
-	if (!await(nothing_is_left, NULL, PATIENCE_S))
+	if (!await(nothing_is_left, NULL, TIMEOUT_S))
 		fail_msg("%zu objects are left", count_ours());
 	assert_int_equal(count_releases(), 0);
 }
@@ -180,7 +180,7 @@ static void test_rolls_back(void **state)
 	HELM("rollback", "evenkeel", "1");
 	expect_agent("localhost/evenkeel-agent:" EVENKEEL_VERSION,
 		     "--cgroup-root=/host/sys/fs/cgroup");
-	assert_true(await(claim_is_gone, NULL, PATIENCE_S));
+	assert_true(await(claim_is_gone, NULL, TIMEOUT_S));
 	assert_int_equal(count_releases(), 4);
 }
 

@@ -185,7 +185,7 @@ static struct burst run_burst(int victim, int64_t after_ns)
 			kube_testbed_kill_aggregator(bed, victim);
 			both = false;
 		}
-		if ((double)lasts_ns / NS_PER_SEC > patience(SECONDS))
+		if ((double)lasts_ns / NS_PER_SEC > scaled_s(SECONDS))
 			fail_msg("%d of %d pods are bound and %d are refused", b.bound, BURST,
 				 b.refused);
 		poll(NULL, 0, LOOK_MS);
@@ -221,7 +221,7 @@ static void expect_room_is_kept(const struct burst *b)
 	if (b->bound < ROOM || b->bound > ROOM + b->unsure)
 		fail_msg("%d pods are bound, there is room for %d, and %.0f answers went out alone",
 			 b->bound, ROOM, b->unsure);
-	if (seconds(b->pause_ns) > patience(PAUSE_S) + b->waited_s)
+	if (seconds(b->pause_ns) > scaled_s(PAUSE_S) + b->waited_s)
 		fail_msg("nothing was decided for %.2f s", seconds(b->pause_ns));
 }
 

@@ -457,7 +457,7 @@ static void test_kind_that_appears_is_noticed(void **state)
 	seconds = (double)(clock_mono_ns() - began_ns) / NS_PER_SEC;
 	waited_s = kube_testbed_waited_s(bed) - waited_s;
 	print_message("          noticed %.2f s after it was served\n", seconds);
-	assert_true(seconds <= patience(NOTICED_S) + waited_s);
+	assert_true(seconds <= scaled_s(NOTICED_S) + waited_s);
 	begin(&(struct world){.id = "the kind is new",
 			      .nodes = {4},
 			      .quotas = {{"a", 1, 1}},

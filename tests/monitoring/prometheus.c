@@ -28,7 +28,7 @@
 #define RUNBOOK	  "packaging/docs/alerts.md"
 #define PLAYED	  "packaging/monitoring/rules_test.yaml"
 
-enum { NODES = 30, PATIENCE_S = 90 };
+enum { NODES = 30, TIMEOUT_S = 90 };
 
 struct scene {
 	struct stack *stack;
@@ -174,8 +174,8 @@ static bool means_are_told(void *ctx)
 
 static void test_nodes_are_scraped(void **state)
 {
-	assert_true(await(all_nodes_are_told, *state, PATIENCE_S));
-	assert_true(await(means_are_told, *state, PATIENCE_S));
+	assert_true(await(all_nodes_are_told, *state, TIMEOUT_S));
+	assert_true(await(means_are_told, *state, TIMEOUT_S));
 }
 
 /* --- rules ------------------------------------------------------------------------------------ */
@@ -221,8 +221,8 @@ static bool risks_are_recorded(void *ctx)
 
 static void test_rules_are_evaluated(void **state)
 {
-	assert_true(await(rules_are_healthy, *state, PATIENCE_S));
-	assert_true(await(risks_are_recorded, *state, PATIENCE_S));
+	assert_true(await(rules_are_healthy, *state, TIMEOUT_S));
+	assert_true(await(risks_are_recorded, *state, TIMEOUT_S));
 }
 
 static void expect_promtool(const char *command)
@@ -370,7 +370,7 @@ static void check_target(const struct scene *s, const cJSON *panel, const cJSON 
 
 	if (!answer)
 		fail_msg("%s: Prometheus refuses %s", title, expression);
-	if (!may_be_empty(expression) && !await(is_answered, &question, PATIENCE_S))
+	if (!may_be_empty(expression) && !await(is_answered, &question, TIMEOUT_S))
 		fail_msg("%s: nothing is there for %s", title, expression);
 	cJSON_Delete(answer);
 	free(expression);
@@ -389,7 +389,7 @@ static void test_every_panel_has_something_to_show(void **state)
 	const cJSON *panel, *target;
 	size_t targets = 0;
 
-	assert_true(await(rates_are_there, *state, PATIENCE_S));
+	assert_true(await(rates_are_there, *state, TIMEOUT_S));
 	cJSON_ArrayForEach (panel, json_at(dashboard, "panels")) {
 		cJSON_ArrayForEach (target, json_at(panel, "targets")) {
 			check_target(*state, panel, target);

@@ -228,7 +228,7 @@ static void make_pods(struct comparison *c)
 
 		ask_ours(c, i, text);
 		sched_make_pod(c->world, name, "", resources);
-		if (!await(is_shown, &shown, SCHED_PATIENCE))
+		if (!await(is_shown, &shown, SCHED_TIMEOUT))
 			fail_msg("%s is not shown on a node", name);
 		free(text);
 		free(resources);

@@ -96,12 +96,12 @@ void catch_up_begin(struct catch_up *c, struct stack *s, pid_t fleet)
 }
 
 void catch_up_await(struct catch_up *c, struct stack *s, pid_t fleet, double nodes,
-		    int64_t interval_ns, double patience_s)
+		    int64_t interval_ns, double timeout_s)
 {
 	struct wait w = {s, nodes, 2 * (double)interval_ns / NS_PER_SEC, 0};
 
-	c->fresh_s = load_await_fresh(s, nodes, c->begin_ns, patience_s);
-	if (!isnan(c->fresh_s) && await(all_are_current, &w, patience_s))
+	c->fresh_s = load_await_fresh(s, nodes, c->begin_ns, timeout_s);
+	if (!isnan(c->fresh_s) && await(all_are_current, &w, timeout_s))
 		c->current_s = seconds_since(c->begin_ns);
 	c->intervals = load_applied(s);
 	c->aggregator_cpu_s = process_cpu(s->aggregators[0].pid).ran_s;

@@ -20,6 +20,6 @@ struct catch_up {
 void catch_up_begin(struct catch_up *c, struct stack *s, pid_t fleet);
 /* Awaits the nodes, for so many seconds at most. */
 void catch_up_await(struct catch_up *c, struct stack *s, pid_t fleet, double nodes,
-		    int64_t interval_ns, double patience_s);
+		    int64_t interval_ns, double timeout_s);
 /* Rows, each beginning with `prefix`; budget_s: until all is told, NAN for none. */
 void catch_up_report(const struct catch_up *c, const char *prefix, double budget_s);

@@ -73,7 +73,7 @@ static void test_age(void **state)
 }
 
 /* What is on its way goes out again after `ms`, or up to a quarter later; returns when. */
-static int64_t expect_patience(struct scene *s, int64_t ms)
+static int64_t expect_timeout(struct scene *s, int64_t ms)
 {
 	int64_t begin_ns = s->now_ns;
 
@@ -94,7 +94,7 @@ static void test_timeout(void **state)
 	id = sock->id;
 	buf_add(&first, sock->frame.data, sock->frame.len);
 	for (unsigned int i = 1; i <= 9; i++) {
-		expect_patience(s, i <= 2 ? 5000 : i <= 4 ? 10000 : i <= 6 ? 20000 : 24000);
+		expect_timeout(s, i <= 2 ? 5000 : i <= 4 ? 10000 : i <= 6 ? 20000 : 24000);
 		assert_int_equal(s->stats.timeouts, i);
 		/* A second one in a row: the connection is given up. */
 		assert_int_equal(sock->reconnects, i / 2);
@@ -112,7 +112,7 @@ static void test_timeout(void **state)
 	push(&s->ring, 2, 2);
 	sock->connections++;
 	expect_sent(s, 0, 2, false);
-	expect_patience(s, 5000);
+	expect_timeout(s, 5000);
 	assert_int_equal(sock->reconnects, 4);
 	buf_fini(&first);
 }
@@ -381,17 +381,17 @@ static void test_lost_ack(void **state)
 		assert_int_equal(step(s, 3), 0);
 		answer_copy(s, sock->id);
 		send_next(s);
-		expect_patience(s, 1000);
+		expect_timeout(s, 1000);
 		assert_int_equal(step(s, 3), 0);
 		answer_copy(s, sock->id);
 	}
 	assert_int_equal(s->stats.timeouts, 5);
 	/* An answer to the first copy counts as well, and tells how long it took. */
 	id = send_next(s);
-	expect_patience(s, 1000);
+	expect_timeout(s, 1000);
 	answer_copy(s, id);
 	send_next(s);
-	expect_patience(s, 5000);
+	expect_timeout(s, 5000);
 	assert_int_equal(sock->reconnects, 0);
 	answer_copy(s, sock->id);
 	/* Silence: one more copy is all a connection gets in the time it always had. */
@@ -399,19 +399,19 @@ static void test_lost_ack(void **state)
 	answer_after(s, 0);
 	begin_ns = s->now_ns;
 	send_next(s);
-	expect_patience(s, 1000);
+	expect_timeout(s, 1000);
 	while (!step(s, 1))
 		assert_int_equal(sock->reconnects, 0);
 	assert_int_equal(sock->reconnects, 1);
 	assert_in_range(s->now_ns - begin_ns, 10 * NS_PER_SEC, 10 * NS_PER_SEC * 5 / 4);
 	/* Given up, it was quick no longer, also where there is no new one. */
-	expect_patience(s, 10000);
+	expect_timeout(s, 10000);
 	assert_int_equal(sock->reconnects, 1);
 	/* On a new one nothing is known. */
 	sock->connections++;
 	assert_int_equal(step(s, 0), 1);
 	assert_int_equal(sock->reconnects, 1);
-	expect_patience(s, 10000);
+	expect_timeout(s, 10000);
 	assert_int_equal(sock->reconnects, 2);
 }
 
@@ -419,10 +419,10 @@ static void test_lost_ack(void **state)
  * Eight times as long as answers took lately on this connection, but between 1 s and 5 s, and twice
  * as long as they took where that is longer; 24 s at most; sooner again when they take less.
  */
-static void test_patience(void **state)
+static void test_timeouts_follow_answers(void **state)
 {
 	static const struct {
-		int64_t answered_ms, patience_ms;
+		int64_t answered_ms, timeout_ms;
 	} cases[] = {{0, 1000},	  {100, 1000},	{200, 1600},  {600, 4800},
 		     {700, 5000}, {2400, 5000}, {4900, 9800}, {9000, 18000}};
 	struct scene *s = *state;
@@ -434,7 +434,7 @@ static void test_patience(void **state)
 		answer_after(s, 0);
 		answer_after(s, cases[i].answered_ms);
 		send_next(s);
-		expect_patience(s, cases[i].patience_ms);
+		expect_timeout(s, cases[i].timeout_ms);
 		answer_copy(s, sock->id);
 	}
 	/* What took long on a connection says nothing of the next; nor does what was sent on it. */
@@ -444,19 +444,19 @@ static void test_patience(void **state)
 	sock->connections++;
 	assert_int_equal(step(s, 0), 1);
 	assert_int_equal(sock->id, ++id);
-	waited_ms = expect_patience(s, 5000);
+	waited_ms = expect_timeout(s, 5000);
 	answer_copy(s, id);
 	send_next(s);
-	expect_patience(s, 2 * waited_ms);
+	expect_timeout(s, 2 * waited_ms);
 	answer_copy(s, sock->id);
 	answer_after(s, 19000);
 	send_next(s);
-	expect_patience(s, 24000);
+	expect_timeout(s, 24000);
 	answer_copy(s, sock->id);
 	for (int i = 0; i < 45; i++)
 		answer_after(s, 0);
 	send_next(s);
-	expect_patience(s, 1000);
+	expect_timeout(s, 1000);
 }
 
 static void expect_apart(const int64_t *ms, size_t count)
@@ -482,10 +482,10 @@ static void test_spread(void **state)
 		snprintf(node, sizeof(node), "node-%d", i);
 		assert_int_equal(open_as(s, node), 0);
 		send_next(s);
-		first_ms[i] = expect_patience(s, 5000);
+		first_ms[i] = expect_timeout(s, 5000);
 		answer_copy(s, sock->id);
 		send_next(s);
-		quick_ms[i] = expect_patience(s, 1000);
+		quick_ms[i] = expect_timeout(s, 1000);
 	}
 	expect_apart(first_ms, NODES);
 	expect_apart(quick_ms, NODES);
@@ -678,7 +678,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_age, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_timeout, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost_ack, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_patience, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_timeouts_follow_answers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_spread, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_connection_replaced, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_greeting, setup, teardown),

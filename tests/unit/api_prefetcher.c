@@ -15,7 +15,7 @@
 
 #define NOW VIEW_FIXTURE_NOW_NS
 
-enum { PATIENCE_S = 60 };
+enum { TIMEOUT_S = 60 };
 
 static struct view_slot *views;
 static struct prefetcher *prefetcher;
@@ -71,7 +71,7 @@ static void views_are_prefetched_while_nodes_are_scored(void **state)
 	for (int second = 0; second <= 60; second += 20) {
 		struct view *v = publish(NOW + second * NS_PER_SEC);
 
-		assert_true(await(is_prefetched, v, PATIENCE_S));
+		assert_true(await(is_prefetched, v, TIMEOUT_S));
 		view_drop(v);
 	}
 }

@@ -87,7 +87,7 @@ static void test_placements_stay(void **state)
 }
 
 /* Less would do, and had done so for six minutes: after a restart four more are enough. */
-static void test_patience_goes_on(void **state)
+static void test_timeout_goes_on(void **state)
 {
 	const struct slack_class *unit;
 
@@ -296,7 +296,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
 	const struct CMUnitTest tests[] = {
 		TEST(test_placements_stay),
-		TEST(test_patience_goes_on),
+		TEST(test_timeout_goes_on),
 		TEST(test_arrivals_are_kept),
 		TEST(test_absurd_pods),
 		cmocka_unit_test(test_refused_classes),

@@ -17,7 +17,7 @@
 #include "shared/resolver.h"
 #include "shared/clock.h"
 
-enum { PATIENCE_MS = 20000 };
+enum { TIMEOUT_MS = 20000 };
 
 struct script {
 	sem_t begun, may_end;
@@ -83,7 +83,7 @@ static void test_question_and_answer(void **state)
 	resolver_ask(r);
 	assert_false(resolver_take(r, &answer));
 	sem_post(&s.may_end);
-	assert_true(readable(r, PATIENCE_MS));
+	assert_true(readable(r, TIMEOUT_MS));
 	assert_true(resolver_take(r, &answer));
 	assert_string_equal(answer.addresses[0].text, "10.0.0.1");
 	assert_true(s.signals_blocked);
@@ -92,7 +92,7 @@ static void test_question_and_answer(void **state)
 	assert_false(resolver_take(r, &answer));
 	sem_post(&s.may_end);
 	resolver_ask(r);
-	assert_true(readable(r, PATIENCE_MS));
+	assert_true(readable(r, TIMEOUT_MS));
 	/* An answer nobody took is replaced by the next. */
 	sem_post(&s.may_end);
 	sem_wait(&s.begun);
@@ -149,7 +149,7 @@ static void test_closed_in_a_lookup(void **state)
 	assert_int_equal(open_fds(), fds + 1);
 	sem_post(&s.may_end);
 	/* The thread closes its descriptor last of all. */
-	for (int i = 0; i < PATIENCE_MS / 10 && open_fds() > fds; i++)
+	for (int i = 0; i < TIMEOUT_MS / 10 && open_fds() > fds; i++)
 		poll(NULL, 0, 10);
 	assert_int_equal(open_fds(), fds);
 	assert_int_equal(s.calls, 1);
@@ -175,7 +175,7 @@ static void test_the_systems_lookup(void **state)
 
 		assert_int_equal(resolver_open(&r, cases[i].host, NULL, NULL, NULL), 0);
 		resolver_ask(r);
-		assert_true(readable(r, PATIENCE_MS));
+		assert_true(readable(r, TIMEOUT_MS));
 		assert_true(resolver_take(r, &answer));
 		assert_int_equal(answer.failed, !cases[i].address);
 		for (size_t n = 0; n < answer.count; n++) {
