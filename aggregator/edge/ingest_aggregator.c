@@ -79,10 +79,14 @@ int aggregator_send(int fd, struct frame_header *header, const struct key *key,
 	return n >= 0 ? 0 : aggregator_fail(why, -errno);
 }
 
+/* A process that is stopped and continues gets EINTR from a descriptor with a time limit: signal(7). */
 static int receive_bytes(int fd, void *into, size_t len, struct error *why)
 {
-	ssize_t n = recv(fd, into, len, MSG_WAITALL);
+	ssize_t n;
 
+	do
+		n = recv(fd, into, len, MSG_WAITALL);
+	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return aggregator_fail(why, -errno);
 	return (size_t)n == len ? 0 : aggregator_fail(why, n ? -EAGAIN : -ECONNRESET);

@@ -32,6 +32,7 @@
 #include "aggregator/edge/ingest_exchange.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -382,6 +383,17 @@ static void hear_more(struct exchange *x, struct plan_hearing *hearing, const st
 	x->refusal_logged = true;
 }
 
+/*
+ * The other one gave the connection up and tells all again. What this process reads late, after a
+ * stop, must not replace what is newer.
+ */
+static bool is_given_up(int fd)
+{
+	struct pollfd end = {.fd = fd, .events = POLLRDHUP};
+
+	return poll(&end, 1, 0) > 0;
+}
+
 /* Takes a frame of the other aggregator. False: the connection ends. */
 static bool serve_one(struct exchange *x, struct incoming *in, struct plan_hearing *hearing,
 		      struct buf *body)
@@ -392,7 +404,7 @@ static bool serve_one(struct exchange *x, struct incoming *in, struct plan_heari
 	size_t count = 0;
 	int rc = receive_frame(x, in->fd, FRAME_EXCHANGE, NULL, &asks, body, &why);
 
-	if (rc || asks.sequence <= in->sequence)
+	if (rc || asks.sequence <= in->sequence || is_given_up(in->fd))
 		return false;
 	in->sequence = asks.sequence;
 	if (reservations_message_take(x->reservations, body, in->session, clock_wall_ns(), &count,
