@@ -12,7 +12,7 @@
 #include "shared/mem.h"
 #include "tests/process.h"
 
-enum { ARGS_MAX = 24 };
+enum { ARGS_MAX = 24, READY_S = 120 /* a snapshot of 20,000 nodes takes over 20 */ };
 
 static void fatal(const char *what)
 {
@@ -129,7 +129,7 @@ void stack_start_aggregator(struct stack *s, int i)
 
 	stack_launch_aggregator(s, i);
 	url = url_of(&s->aggregators[i], "/readyz");
-	if (s->aggregators[i].pid <= 0 || !await(is_ready, url, 20)) {
+	if (s->aggregators[i].pid <= 0 || !await(is_ready, url, READY_S)) {
 		print_log(s, "aggregator", i);
 		fatal("the aggregator does not become ready");
 	}

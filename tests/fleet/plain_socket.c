@@ -43,6 +43,7 @@ enum { RECONNECT_MS_MIN = 500, RECONNECT_MS_SPREAD = 1000, RECONNECT_MS_MAX = 50
 enum { REPLY_MAX = 16 * 1024, READ_BYTES = 2048, LENGTH_LEN = 8, ID_LEN = 4 };
 
 #define ID_BOTTOM 0x80000000U
+#define NODES_NET 0x7f010000U /* 127.1.0.0 */
 
 static const char greeting[] = {0, 'S', 'P', 0, 0, 48, 0, 0};
 static const char expected[] = {0, 'S', 'P', 0, 0, 49, 0, 0};
@@ -54,7 +55,7 @@ struct sender_socket {
 	socklen_t address_len;
 	int64_t first_pause_ns;
 	int epoll;
-	uint32_t seat;
+	uint32_t seat, node;
 
 	enum state state;
 	int fd; /* -1 while closed */
@@ -66,12 +67,13 @@ struct sender_socket {
 };
 
 static int current_epoll = -1;
-static uint32_t current_seat;
+static uint32_t current_seat, current_node;
 
-void plain_socket_report_to(int epoll, uint32_t seat)
+void plain_socket_report_to(int epoll, uint32_t seat, uint32_t node)
 {
 	current_epoll = epoll;
 	current_seat = seat;
+	current_node = node;
 }
 
 /* --- connections ------------------------------------------------------------------------------ */
@@ -104,6 +106,20 @@ static void lose(struct sender_socket *s)
 		s->pause_ns = RECONNECT_MS_MAX * NS_PER_MS;
 }
 
+/* False if the node's own address on the loopback cannot be had. */
+static bool bind_node(const struct sender_socket *s)
+{
+	const struct sockaddr_in from = {.sin_family = AF_INET,
+					 .sin_addr.s_addr = htonl(NODES_NET + s->node)};
+	const struct sockaddr_in *to = (const struct sockaddr_in *)&s->address;
+	int on = 1;
+
+	if (to->sin_family != AF_INET || to->sin_addr.s_addr != htonl(INADDR_LOOPBACK))
+		return true;
+	setsockopt(s->fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+	return !bind(s->fd, (const struct sockaddr *)&from, sizeof(from));
+}
+
 static void begin_connecting(struct sender_socket *s)
 {
 	int on = 1;
@@ -115,8 +131,8 @@ static void begin_connecting(struct sender_socket *s)
 	}
 	if (s->address.ss_family != AF_UNIX)
 		setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	if (connect(s->fd, (struct sockaddr *)&s->address, s->address_len) &&
-	    errno != EINPROGRESS) {
+	if (!bind_node(s) || (connect(s->fd, (struct sockaddr *)&s->address, s->address_len) &&
+			      errno != EINPROGRESS)) {
 		lose(s);
 		return;
 	}
@@ -227,6 +243,7 @@ int sender_socket_open(struct sender_socket **out, const struct endpoint *endpoi
 	s->fd = -1;
 	s->epoll = current_epoll;
 	s->seat = current_seat;
+	s->node = current_node;
 	s->first_pause_ns =
 		(RECONNECT_MS_MIN + (int64_t)randombytes_uniform(RECONNECT_MS_SPREAD)) * NS_PER_MS;
 	s->pause_ns = s->first_pause_ns;

@@ -85,7 +85,7 @@ static int open_agent(struct worker *w, uint32_t seat, struct error *reason)
 	if (trouble_is_down(&w->config->trouble, w->config->cluster, w->first + seat,
 			    clock_wall_ns(), &life, &s->change_ns))
 		return 0;
-	plain_socket_report_to(w->epoll, seat);
+	plain_socket_report_to(w->epoll, seat, w->first + seat);
 	rc = agent_sim_open(&s->agent, w->config, w->first + seat, reason);
 	if (!rc && !life)
 		agent_sim_remember(s->agent, w->tally);
