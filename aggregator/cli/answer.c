@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "aggregator/cli/answer.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/cli/client.h"
@@ -74,6 +75,23 @@ int answer_post(struct cli *cli, const struct answer *a, const char *path,
 	int rc = client_post(cli->client, path, request->data, request->len, &body, &cli->reason);
 
 	return show(cli, a, rc, &body);
+}
+
+cJSON *answer_new(const char *kind)
+{
+	cJSON *doc = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(doc, "apiVersion", "evenkeel.io/v1");
+	cJSON_AddStringToObject(doc, "kind", kind);
+	return doc;
+}
+
+void answer_print(struct cli *cli, const cJSON *doc)
+{
+	char *text = cJSON_PrintUnformatted(doc);
+
+	print_json(cli, text, strlen(text));
+	free(text);
 }
 
 void answer_open_request(struct jsonw *w, struct buf *out, const char *pod, size_t pod_len)

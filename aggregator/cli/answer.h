@@ -31,6 +31,10 @@ int answer_show(struct cli *cli, const struct answer *a, const char *json, size_
 int answer_get(struct cli *cli, const struct answer *a, struct buf *path);
 int answer_post(struct cli *cli, const struct answer *a, const char *path,
 		const struct buf *request);
+/* An object of that kind, for the caller to fill and free. */
+cJSON *answer_new(const char *kind);
+/* Appends it to cli->out, in one line: jq and output_indent() make more of it. */
+void answer_print(struct cli *cli, const cJSON *doc);
 /* Begins the object that is POSTed about a pod, which is a JSON object. */
 void answer_open_request(struct jsonw *w, struct buf *out, const char *pod, size_t pod_len);
 /* CLI_USAGE with the reason where --pod is what cannot be read again with --watch, else CLI_OK. */

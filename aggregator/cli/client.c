@@ -25,6 +25,7 @@
 #include "aggregator/cli/kube_server.h"
 #include "aggregator/edge/kube/session.h"
 #include "shared/clock.h"
+#include "shared/document.h"
 #include "shared/file.h"
 #include "shared/mem.h"
 
@@ -480,38 +481,35 @@ static bool is_of_option(const char *field)
 static int explain_status(const struct client *c, const char *method, const char *path, long status,
 			  struct error *reason)
 {
-	cJSON *doc = cJSON_ParseWithLength(c->body->data ? c->body->data : "", c->body->len);
-	const cJSON *error = cJSON_GetObjectItemCaseSensitive(doc, "error");
-	const cJSON *message = cJSON_GetObjectItemCaseSensitive(error, "message");
-	const cJSON *code = cJSON_GetObjectItemCaseSensitive(error, "code");
-	const cJSON *field = cJSON_GetObjectItemCaseSensitive(error, "field");
-	const char *name = cJSON_IsString(field) ? field->valuestring : "";
+	cJSON *doc = cJSON_ParseWithLength(c->body->data, c->body->len);
+	const char *message = document_text(doc, "error.message"),
+		   *name = document_text_or(doc, "error.field", "");
 	int rc = -EIO;
 
-	if (c->session && !error) {
+	if (c->session && !document_at(doc, "error")) {
 		rc = kube_server_explain(c->server, method, path, status, doc, reason);
 		cJSON_Delete(doc);
 		return rc;
 	}
-	if (status == 503 && cJSON_IsString(code) && strcmp(code->valuestring, "noData") == 0)
+	if (status == 503 && document_is(doc, "error.code", "noData"))
 		rc = -ENODATA;
-	else if (cJSON_IsString(message) && (status == 404 || strncmp(name, "nodes[", 6) == 0))
+	else if (message && (status == 404 || strncmp(name, "nodes[", 6) == 0))
 		rc = -ENOENT;
-	else if (cJSON_IsString(message) && status == 400 && is_of_option(name))
+	else if (message && status == 400 && is_of_option(name))
 		rc = -EBADRQC;
 	else if (status == 401 || status == 403)
 		rc = -EACCES;
-	if (cJSON_IsString(message) && c->offline)
-		error_set(reason, "%s%s%s", name, name[0] ? ": " : "", message->valuestring);
-	else if (cJSON_IsString(message) && status == 401)
-		error_set(reason, "%s does not let us in: %s; %s", c->server, message->valuestring,
+	if (message && c->offline)
+		error_set(reason, "%s%s%s", name, name[0] ? ": " : "", message);
+	else if (message && status == 401)
+		error_set(reason, "%s does not let us in: %s; %s", c->server, message,
 			  c->access.token || c->access.token_file
 				  ? "is the token still good, and meant for this server?"
 				  : "give --token-file or EVENKEEL_TOKEN (in Kubernetes, what "
 				    "kubectl create token prints), or --client-cert");
-	else if (cJSON_IsString(message))
-		error_set(reason, "%s%s%s (says %s)", name, name[0] ? ": " : "",
-			  message->valuestring, c->server);
+	else if (message)
+		error_set(reason, "%s%s%s (says %s)", name, name[0] ? ": " : "", message,
+			  c->server);
 	else if (status == 401 || status == 403)
 		error_set(reason, "%s%s denies access (HTTP %ld)", c->server, path, status);
 	else
@@ -521,18 +519,6 @@ static int explain_status(const struct client *c, const char *method, const char
 	return rc;
 }
 
-static int perform_offline(struct client *c, const char *method, const char *path, const char *json,
-			   size_t len, struct buf *body, struct error *reason)
-{
-	int status;
-
-	buf_clear(body);
-	buf_add_str(body, "");
-	c->body = body;
-	status = offline_request(c->offline, method, path, json, len, body);
-	return status / 100 == 2 ? 0 : explain_status(c, method, path, status, reason);
-}
-
 /* A request under way. */
 struct asked {
 	const char *path; /* of /v1 */
@@ -540,6 +526,11 @@ struct asked {
 	size_t len;
 	const struct kept *k; /* the cached answer to this GET; NULL: none */
 };
+
+static const char *method_of(const struct asked *a)
+{
+	return a->json ? "POST" : "GET";
+}
 
 /* Headers of the request; the caller frees the list. */
 static struct curl_slist *headers_of(const struct client *c, const struct asked *a)
@@ -591,13 +582,19 @@ static int send_request(struct client *c, const struct asked *a, struct buf *bod
 {
 	struct curl_slist *headers;
 	CURLcode code;
-	int rc = set_address(c, a, reason);
+	int rc;
 
-	if (rc)
-		return rc;
 	buf_clear(body);
 	buf_add_str(body, "");
 	c->body = body;
+	if (c->offline) {
+		*status = offline_request(c->offline, method_of(a), a->path, a->json ? a->json : "",
+					  a->len, body);
+		return 0;
+	}
+	rc = set_address(c, a, reason);
+	if (rc)
+		return rc;
 	c->too_large = false;
 	c->error[0] = '\0';
 	headers = headers_of(c, a);
@@ -646,7 +643,7 @@ static int perform(struct client *c, const struct asked *a, struct buf *body, st
 	if (status / 100 != 2) {
 		char *path = c->session ? api_group_remote_path(a->path) : mem_strdup(a->path);
 
-		rc = explain_status(c, a->json ? "POST" : "GET", path, status, reason);
+		rc = explain_status(c, method_of(a), path, status, reason);
 		free(path);
 		return rc;
 	}
@@ -690,11 +687,8 @@ int client_get(struct client *c, const char *path, struct buf *body, struct erro
 {
 	struct kept **at = find_kept(c, path), *k = *at;
 	const struct asked asked = {.path = path, .k = k};
-	int rc;
+	int rc = perform(c, &asked, body, reason);
 
-	if (c->offline)
-		return perform_offline(c, "GET", path, "", 0, body, reason);
-	rc = perform(c, &asked, body, reason);
 	if (rc || (k && c->received_ns == k->received_ns))
 		return rc;
 	if (k)
@@ -708,9 +702,23 @@ int client_post(struct client *c, const char *path, const char *json, size_t len
 {
 	const struct asked asked = {.path = path, .json = json, .len = len};
 
-	if (c->offline)
-		return perform_offline(c, "POST", path, json, len, body, reason);
 	return perform(c, &asked, body, reason);
+}
+
+int client_ask(struct client *c, const char *path, cJSON *request, cJSON **doc,
+	       struct error *reason)
+{
+	char *json = request ? cJSON_PrintUnformatted(request) : NULL;
+	struct buf body = BUF_INIT;
+	int rc = json ? client_post(c, path, json, strlen(json), &body, reason)
+		      : client_get(c, path, &body, reason);
+
+	if (!rc)
+		*doc = cJSON_ParseWithLength(body.data, body.len);
+	free(json);
+	cJSON_Delete(request);
+	buf_fini(&body);
+	return rc;
 }
 
 void client_escape(const char *text, struct buf *out)
@@ -733,6 +741,8 @@ void client_add_parameter(struct buf *path, const char *name, const char *value)
 
 int client_exit(int rc)
 {
+	if (!rc)
+		return CLI_OK;
 	if (rc == -EBADRQC)
 		return CLI_USAGE;
 	return rc == -ENOENT || rc == -ENODATA ? CLI_STALE : CLI_ERROR;

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <cjson/cJSON.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -71,7 +72,13 @@ double client_body_age(const struct client *c);
 int client_get(struct client *c, const char *path, struct buf *body, struct error *error);
 int client_post(struct client *c, const char *path, const char *json, size_t len, struct buf *body,
 		struct error *error);
-/* What the command exits with after such an error. */
+/*
+ * The same of trees: the request, which it frees, is NULL for a GET; after 0 *doc is the caller's, and
+ * NULL where the body is no JSON.
+ */
+int client_ask(struct client *c, const char *path, cJSON *request, cJSON **doc,
+	       struct error *error);
+/* What the command exits with after 0 or such an error. */
 int client_exit(int rc);
 /* Adds "text" to a path under construction with everything but letters, digits and -._~ escaped. */
 void client_escape(const char *text, struct buf *out);

@@ -46,36 +46,26 @@ static const char *const operand_words[] = {"drain",  "status", "history", "paus
 /* The id in *id, the caller's; else the exit code. */
 static int post(struct cli *cli, const char *action, char **id)
 {
-	struct buf request = BUF_INIT, body = BUF_INIT;
-	struct jsonw w;
-	cJSON *doc = NULL;
-	int code = CLI_OK, rc;
+	cJSON *request = cJSON_CreateObject(), *doc = NULL;
+	int code;
 
-	jsonw_begin(&w, &request);
-	jsonw_key_string(&w, "action", action);
+	cJSON_AddStringToObject(request, "action", action);
 	if (strcmp(action, "drain") == 0 || strcmp(action, "undo") == 0) {
-		jsonw_key_array(&w, "nodes");
-		for (size_t i = 1; i < cli->operand_count; i++)
-			jsonw_string(&w, cli->operands[i]);
-		jsonw_array_close(&w);
-		jsonw_key_bool(&w, "dryRun", cli->options->dry_run);
+		cJSON_AddItemToObject(
+			request, "nodes",
+			cJSON_CreateStringArray((const char *const *)cli->operands + 1,
+						(int)cli->operand_count - 1));
+		cJSON_AddBoolToObject(request, "dryRun", cli->options->dry_run);
 	}
-	jsonw_object_close(&w);
-	rc = client_post(cli->client, "/v1/act/requests", request.data, request.len, &body,
-			 &cli->reason);
-	if (rc)
-		code = client_exit(rc);
-	else
-		doc = cJSON_ParseWithLength(body.data, body.len);
-	if (!rc && !document_text(doc, "id"))
+	code = client_exit(
+		client_ask(cli->client, "/v1/act/requests", request, &doc, &cli->reason));
+	if (code == CLI_OK && !document_text(doc, "id"))
 		code = error_fail(&cli->reason, CLI_ERROR,
 				  "the answer is not one about a request; is that an "
 				  "evenkeel-aggregator of this version?");
 	if (code == CLI_OK)
 		*id = mem_strdup(document_text(doc, "id"));
 	cJSON_Delete(doc);
-	buf_fini(&body);
-	buf_fini(&request);
 	return code;
 }
 

@@ -67,16 +67,14 @@ static bool is_called(const cJSON *item, const char *workload)
 	return is_named(workload, kind, name) || (own && is_named(own, kind, name));
 }
 
-static bool take_item(void *context, const cJSON *item, double time, double held)
+static bool take_item(const struct list *l, const cJSON *item)
 {
-	struct advise *a = context;
+	struct advise *a = l->context;
 	const struct cli_options *o = a->cli->options;
 	const char *workload = a->cli->operand_count ? a->cli->operands[0] : NULL;
 	bool ended = !(document_number(item, "pods") > 0) && !workload && !o->all,
 	     unsure = !advise_changes(o) && !advise_is_sure(o, item);
 
-	(void)time;
-	(void)held;
 	if (workload && !is_called(item, workload))
 		return false;
 	a->ended += ended;
@@ -91,8 +89,7 @@ static void take_total(void *context, const cJSON *page)
 {
 	struct advise *a = context;
 
-	if (!a->total)
-		a->total = cJSON_Duplicate(document_at(page, "total"), true);
+	a->total = cJSON_Duplicate(document_at(page, "total"), true);
 }
 
 /* --- the table -------------------------------------------------------------------------------- */

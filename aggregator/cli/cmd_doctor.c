@@ -96,19 +96,13 @@ static int run(struct cli *cli)
 {
 	bool offline = cli->options->snapshots.count > 0;
 	struct error error = {""};
-	struct buf body = BUF_INIT;
 	struct doctor d = {0};
 	cJSON *status = NULL;
-	int code, rc;
+	int code, rc = client_ask(cli->client, "/v1/status", NULL, &status, &error);
 
-	rc = client_get(cli->client, "/v1/status", &body, &error);
-	if (rc == 0) {
-		status = cJSON_ParseWithLength(body.data ? body.data : "", body.len);
-		if (!document_at(status, "view"))
-			error_set(
-				&error,
-				"the answer is no Status object; is that an evenkeel-aggregator?");
-	}
+	if (!rc && !document_at(status, "view"))
+		error_set(&error,
+			  "the answer is no Status object; is that an evenkeel-aggregator?");
 	if (error.text[0] && offline) {
 		doctor_add(&d, DOCTOR_FAIL, "snapshot", NULL, "%s", error.text);
 	} else if (offline) {
@@ -124,7 +118,6 @@ static int run(struct cli *cli)
 	code = show(cli, &d);
 	cJSON_Delete(status);
 	doctor_fini(&d);
-	buf_fini(&body);
 	return code;
 }
 

@@ -322,14 +322,13 @@ static enum row_state read_state(const cJSON *node)
 	return (enum row_state)state;
 }
 
-static bool add_node(void *context, const cJSON *node, double time, double held)
+static bool add_node(const struct list *l, const cJSON *node)
 {
-	struct usage_table *n = context;
+	struct usage_table *n = l->context;
 	const char *name = document_text(node, "name");
 	enum row_state state = read_state(node);
-	double age = document_number(node, "source.ageSeconds") + held;
+	double age = document_number(node, "source.ageSeconds") + l->held;
 
-	(void)time;
 	if (!name || !usage_tally_wants(&n->tally, name))
 		return false;
 	usage_tally_add(&n->tally, name, state, age);
@@ -350,7 +349,7 @@ static void add_total(void *context, const cJSON *page)
 	struct usage_table *n = context;
 	const cJSON *total = document_at(page, "total");
 
-	if (n->pages++ || !(document_number(total, "nodes") > 1) || n->cli->operand_count > 0 ||
+	if (!(document_number(total, "nodes") > 1) || n->cli->operand_count > 0 ||
 	    n->cli->options->output == OUTPUT_JSON)
 		return;
 	usage_table_add(n, total, "*", INFINITY, ROW_APART, NAN);

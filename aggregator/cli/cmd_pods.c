@@ -413,17 +413,16 @@ static void add_rows(struct usage_table *p, const cJSON *pod, enum row_state sta
 	}
 }
 
-static bool add_pod(void *context, const cJSON *pod, double time, double held)
+static bool add_pod(const struct list *l, const cJSON *pod)
 {
-	struct usage_table *p = context;
+	struct usage_table *p = l->context;
 	const char *name = document_text(pod, "name");
 	enum row_state state;
 	double age;
 
-	(void)held;
 	if (!name || !usage_tally_wants(&p->tally, name))
 		return false;
-	state = read_state(pod, time, &age);
+	state = read_state(pod, l->time, &age);
 	usage_tally_add(&p->tally, name, state, age);
 	if (p->cli->options->output == OUTPUT_JSON || is_hidden(p, pod))
 		return true;

@@ -96,14 +96,12 @@ static int show(struct cli *cli, const struct verify_plan *p, const struct verif
 
 static int judge(struct cli *cli, const struct verify_plan *p)
 {
-	struct buf body = BUF_INIT;
 	struct verify_report report;
 	cJSON *snapshot = NULL;
-	int rc = client_get(cli->client, "/v1/snapshot", &body, &cli->reason);
+	int rc = client_ask(cli->client, "/v1/snapshot", NULL, &snapshot, &cli->reason);
 	int code = client_exit(rc);
 
 	if (!rc) {
-		snapshot = cJSON_ParseWithLength(body.data, body.len);
 		rc = verify_judge(p, snapshot, &report, &cli->reason);
 		code = rc == -EINVAL ? CLI_USAGE : client_exit(rc);
 		if (!rc) {
@@ -112,7 +110,6 @@ static int judge(struct cli *cli, const struct verify_plan *p)
 		}
 	}
 	cJSON_Delete(snapshot);
-	buf_fini(&body);
 	return code;
 }
 

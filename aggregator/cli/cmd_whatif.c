@@ -8,19 +8,17 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/cli/answer.h"
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/columns.h"
 #include "aggregator/cli/commands.h"
 #include "aggregator/cli/lines.h"
 #include "aggregator/cli/pages.h"
-#include "aggregator/cli/whatif.h"
 #include "shared/array.h"
 #include "shared/file.h"
-#include "shared/jsonw.h"
 #include "shared/log.h"
 #include "shared/mem.h"
 #include "shared/yaml_json.h"
@@ -58,72 +56,54 @@ static const struct option_spec specs[] = {
 
 /* --- figures ---------------------------------------------------------------------------------- */
 
-enum figure {
-	NODES,
-	PODS,
-	PENDING,
-	UNSCHEDULABLE, /* pending pods that fit no node, each judged alone */
-	OVERCOMMITTED, /* nodes whose pods request more than the allocatable */
-	CPU_REQUESTED,
-	MEM_REQUESTED,
-	CPU_USED,
-	MEM_USED,
-	DRAINED, /* nodes of the wave */
-	UNNEEDED, /* and those that could go later */
-	WANTED_SLACK,
-	PLACED_SLACK,
-	FIGURES,
-};
-
-static const struct {
-	const char *title, *key;
-	bool share;
-} figure_rows[FIGURES] = {
-	[NODES] = {.title = "NODES", .key = "nodes"},
-	[PODS] = {.title = "PODS", .key = "pods"},
-	[PENDING] = {.title = "PENDING-PODS", .key = "pendingPods"},
-	[UNSCHEDULABLE] = {.title = "UNSCHEDULABLE", .key = "unschedulablePods"},
-	[OVERCOMMITTED] = {.title = "OVERCOMMITTED", .key = "overcommittedNodes"},
-	[CPU_REQUESTED] = {.title = "CPU-REQ%", .key = "cpuRequestedShare", .share = true},
-	[MEM_REQUESTED] = {.title = "MEM-REQ%", .key = "memoryRequestedShare", .share = true},
-	[CPU_USED] = {.title = "CPU-MEAN%", .key = "cpuMeanShare", .share = true},
-	[MEM_USED] = {.title = "WORKSET-MEAN%", .key = "workingSetMeanShare", .share = true},
-	[DRAINED] = {.title = "DRAIN", .key = "drainNow"},
-	[UNNEEDED] = {.title = "UNNEEDED", .key = "unneeded"},
-	[WANTED_SLACK] = {.title = "SLACK", .key = "slackWanted"},
-	[PLACED_SLACK] = {.title = "PLACED", .key = "slackPlaced"},
-};
-
-/* The answer as a tree, which the caller frees; NULL with the reason. */
-static cJSON *ask(struct client *client, const char *path, struct error *reason)
+/* As a whole number: below 1% is 0%. */
+static void cell_percent(const struct row *r, const struct column *c)
 {
-	struct buf body = BUF_INIT;
-	cJSON *doc = NULL;
+	double share = row_number(r, c->at);
 
-	if (client_get(client, path, &body, reason) == 0)
-		doc = cJSON_ParseWithLength(body.data, body.len);
-	buf_fini(&body);
-	return doc;
+	row_add(r, PAINT_PLAIN, !isnan(share), "%.0f%%", 100 * share);
+}
+
+/* clang-format off */
+static const struct column columns[] = {
+	{"SCENARIO", FORM_NAME, cell_text, .at = "name"},
+	{"NODES", FORM_RIGHT, cell_count, .at = "nodes"},
+	{"PODS", FORM_RIGHT, cell_count, .at = "pods"},
+	{"PENDING-PODS", FORM_RIGHT, cell_count, .at = "pendingPods"},
+	/* Pending pods that fit no node, each judged alone. */
+	{"UNSCHEDULABLE", FORM_RIGHT, cell_faults, .at = "unschedulablePods"},
+	/* Nodes whose pods request more than the allocatable. */
+	{"OVERCOMMITTED", FORM_RIGHT, cell_faults, .at = "overcommittedNodes"},
+	{"CPU-REQ%", FORM_RIGHT, cell_percent, .at = "cpuRequestedShare"},
+	{"MEM-REQ%", FORM_RIGHT, cell_percent, .at = "memoryRequestedShare"},
+	{"CPU-MEAN%", FORM_RIGHT, cell_percent, .at = "cpuMeanShare"},
+	{"WORKSET-MEAN%", FORM_RIGHT, cell_percent, .at = "workingSetMeanShare"},
+	{"DRAIN", FORM_RIGHT, cell_count, .at = "drainNow"},
+	{"UNNEEDED", FORM_RIGHT, cell_count, .at = "unneeded"},
+	{"SLACK", FORM_RIGHT, cell_count, .at = "slackWanted"},
+	{"PLACED", FORM_RIGHT, cell_count, .at = "slackPlaced"},
+	{0},
+};
+/* clang-format on */
+
+/* Unknown ones are left out. */
+static void add_figure(cJSON *figures, const char *key, double value)
+{
+	if (!isnan(value))
+		cJSON_AddNumberToObject(figures, key, value);
 }
 
 /* How many nodes would take the pod; NaN: it cannot be asked about. */
 static double count_fits(struct client *client, const cJSON *pod)
 {
 	cJSON *request = cJSON_CreateObject(), *doc = NULL;
-	struct buf body = BUF_INIT;
 	struct error ignored;
-	char *text;
 	double fits;
 
 	cJSON_AddItemReferenceToObject(request, "pod", (cJSON *)pod);
-	text = cJSON_PrintUnformatted(request);
-	if (client_post(client, "/v1/fit", text, strlen(text), &body, &ignored) == 0)
-		doc = cJSON_ParseWithLength(body.data, body.len);
+	client_ask(client, "/v1/fit", request, &doc, &ignored);
 	fits = document_number(doc, "fits");
 	cJSON_Delete(doc);
-	buf_fini(&body);
-	free(text);
-	cJSON_Delete(request);
 	return fits;
 }
 
@@ -149,13 +129,11 @@ static bool fit_alike(const cJSON *a, const cJSON *b)
 }
 
 /* Copies of a pod stand behind each other, and are asked about once. */
-static void count_pending(struct client *client, const cJSON *snapshot, double of[FIGURES])
+static void add_pending(cJSON *figures, struct client *client, const cJSON *snapshot)
 {
 	const cJSON *last = NULL;
-	double fits = 0;
+	double pending = 0, unschedulable = 0, fits = 0;
 
-	of[PENDING] = 0;
-	of[UNSCHEDULABLE] = 0;
 	for (const cJSON *o = document_first(snapshot, "list.items"); o; o = o->next) {
 		const char *phase = document_text_or(o, "status.phase", "Pending");
 
@@ -165,14 +143,11 @@ static void count_pending(struct client *client, const cJSON *snapshot, double o
 		if (!fit_alike(last, o))
 			fits = count_fits(client, o);
 		last = o;
-		of[PENDING]++;
-		of[UNSCHEDULABLE] += isnan(fits) ? NAN : fits == 0;
+		pending++;
+		unschedulable += isnan(fits) ? NAN : fits == 0;
 	}
-}
-
-static double share(const cJSON *total, const char *part, const char *whole)
-{
-	return document_number(total, part) / document_number(total, whole);
+	add_figure(figures, "pendingPods", pending);
+	add_figure(figures, "unschedulablePods", unschedulable);
 }
 
 /* Of any resource, or the number of pods. */
@@ -189,97 +164,92 @@ static bool is_overcommitted(const cJSON *node)
 	return document_number(node, "pods") > document_number(allocatable, "pods");
 }
 
-static bool add_node(void *context, const cJSON *node, double time, double held)
-{
-	double *of = context;
+/* Of all nodes; total is the list's. */
+struct nodes {
+	double overcommitted;
+	cJSON *total; /* owned */
+};
 
-	(void)time;
-	(void)held;
-	of[OVERCOMMITTED] += is_overcommitted(node);
+static bool add_node(const struct list *l, const cJSON *node)
+{
+	struct nodes *n = l->context;
+
+	n->overcommitted += is_overcommitted(node);
 	return false;
 }
 
 static void take_total(void *context, const cJSON *page)
 {
-	const cJSON *total = document_at(page, "total");
-	double *of = context;
+	struct nodes *n = context;
 
-	of[NODES] = document_number(total, "knownToApi");
-	of[PODS] = document_number(total, "pods");
-	of[CPU_REQUESTED] = share(total, "requests.cpuMillicores", "allocatable.cpuMillicores");
-	of[MEM_REQUESTED] = share(total, "requests.memoryBytes", "allocatable.memoryBytes");
-	of[CPU_USED] = share(total, "usage.cpuMillicores.windows.5m.mean",
-			     "measured.allocatable.cpuMillicores");
-	of[MEM_USED] = share(total, "usage.workingSetBytes.windows.5m.mean",
-			     "measured.allocatable.memoryBytes");
+	n->total = cJSON_Duplicate(document_at(page, "total"), true);
 }
 
-/* Unknown figures are NaN. */
-static void take_figures(struct client *client, const cJSON *snapshot, double of[FIGURES])
+/* In JSON as the API has shares. */
+static void add_share(cJSON *figures, bool json, const char *key, const cJSON *total,
+		      const char *part, const char *whole)
 {
+	double share = document_number(total, part) / document_number(total, whole);
+
+	add_figure(figures, key, json ? round(1e4 * share) / 1e4 : share);
+}
+
+/* {"name","nodes",..}, which the caller frees. */
+static cJSON *read_figures(struct client *client, const cJSON *snapshot, const char *name,
+			   bool json)
+{
+	cJSON *figures = cJSON_CreateObject(), *drain = NULL, *slack = NULL;
 	struct error ignored;
-	cJSON *drain = ask(client, "/v1/drain", &ignored),
-	      *slack = ask(client, "/v1/slack", &ignored);
+	struct nodes n = {0};
 	struct list nodes;
 
-	for (int f = 0; f < FIGURES; f++)
-		of[f] = f == OVERCOMMITTED ? 0 : NAN;
-	list_init(&nodes, add_node, of);
+	list_init(&nodes, add_node, &n);
 	nodes.envelope = take_total;
 	list_fetch(&nodes, client, "/v1/nodes?limit=500", &ignored);
 	list_fini(&nodes);
-	of[DRAINED] = document_number(drain, "verdicts.drain");
-	of[UNNEEDED] = document_number(drain, "verdicts.unneeded");
-	of[WANTED_SLACK] = document_number(slack, "total.wanted");
-	of[PLACED_SLACK] = document_number(slack, "total.placed");
-	count_pending(client, snapshot, of);
+	client_ask(client, "/v1/drain", NULL, &drain, &ignored);
+	client_ask(client, "/v1/slack", NULL, &slack, &ignored);
+	cJSON_AddStringToObject(figures, "name", name);
+	add_figure(figures, "nodes", document_number(n.total, "knownToApi"));
+	add_figure(figures, "pods", document_number(n.total, "pods"));
+	add_pending(figures, client, snapshot);
+	add_figure(figures, "overcommittedNodes", n.overcommitted);
+	add_share(figures, json, "cpuRequestedShare", n.total, "requests.cpuMillicores",
+		  "allocatable.cpuMillicores");
+	add_share(figures, json, "memoryRequestedShare", n.total, "requests.memoryBytes",
+		  "allocatable.memoryBytes");
+	add_share(figures, json, "cpuMeanShare", n.total, "usage.cpuMillicores.windows.5m.mean",
+		  "measured.allocatable.cpuMillicores");
+	add_share(figures, json, "workingSetMeanShare", n.total, "usage.workingSetBytes.windows.5m.mean",
+		  "measured.allocatable.memoryBytes");
+	add_figure(figures, "drainNow", document_number(drain, "verdicts.drain"));
+	add_figure(figures, "unneeded", document_number(drain, "verdicts.unneeded"));
+	add_figure(figures, "slackWanted", document_number(slack, "total.wanted"));
+	add_figure(figures, "slackPlaced", document_number(slack, "total.placed"));
+	cJSON_Delete(n.total);
 	cJSON_Delete(drain);
 	cJSON_Delete(slack);
-}
-
-static void add_figures(struct table *t, const char *name, size_t at, const double of[FIGURES])
-{
-	char text[32];
-
-	table_row(t, name);
-	table_key(t, -(double)at);
-	table_cell(t, PAINT_PLAIN, name);
-	for (int f = 0; f < FIGURES; f++) {
-		bool bad = (f == UNSCHEDULABLE || f == OVERCOMMITTED) && of[f] > 0;
-
-		if (isnan(of[f]))
-			snprintf(text, sizeof(text), "-");
-		else
-			snprintf(text, sizeof(text), figure_rows[f].share ? "%.0f%%" : "%.0f",
-				 figure_rows[f].share ? 100 * of[f] : of[f]);
-		table_cell(t, bad ? PAINT_BAD : PAINT_PLAIN, text);
-	}
-}
-
-static void write_figures(struct jsonw *w, const char *name, const double of[FIGURES])
-{
-	jsonw_object_open(w);
-	jsonw_key_string(w, "name", name);
-	for (int f = 0; f < FIGURES; f++)
-		if (!isnan(of[f]))
-			jsonw_key_fixed(w, figure_rows[f].key, of[f], figure_rows[f].share ? 4 : 0);
-	jsonw_object_close(w);
+	return figures;
 }
 
 /* --- one scenario ----------------------------------------------------------------------------- */
 
+struct variant {
+	const char *name; /* borrowed */
+	const struct cli_options *options; /* with the changes; NULL: none */
+	struct cli_options *own; /* the same of a scenario; owned; else NULL */
+};
+
 struct whatif_run {
 	struct cli *cli;
+	struct option_list command; /* borrowed words; none: figures */
+	cJSON *file; /* of scenarios; owned */
+	struct variant *of; /* owned; the changes of the command line, then the scenarios */
+	size_t count;
 	struct buf snapshot; /* of the cluster as it is; owned */
 	struct buf notes; /* what is left out of it; owned */
 	int before_code; /* of COMMAND before the change */
 	struct error before_reason;
-	struct option_list command; /* borrowed words; none: figures */
-};
-
-struct variant {
-	const char *name; /* borrowed */
-	const struct cli_options *options; /* with the changes; borrowed; NULL: none */
 };
 
 static const struct variant now = {.name = "now"};
@@ -299,7 +269,7 @@ static void forget_failures(cJSON *snapshot)
 /* Puts the scenario and its file in front of what concerns it alone. */
 static void name_scenario(const struct cli *cli, const struct variant *v, struct error *text)
 {
-	if (v->options && v->options != cli->options)
+	if (v->own)
 		error_prefix(text, "%s: scenario %s", file_name(cli->options->scenarios), v->name);
 }
 
@@ -377,13 +347,8 @@ static int open_changed(struct whatif_run *run, const struct variant *v, struct 
 		offline_close(*files);
 	}
 	cJSON_Delete(*snapshot);
+	name_scenario(run->cli, v, reason);
 	return CLI_USAGE;
-}
-
-/* Takes the word. */
-static void add_word(struct option_list *words, char *word)
-{
-	ARRAY_ADD(words->items, words->count) = word;
 }
 
 /* Runs COMMAND on the variant; a reason that differs from the one before the change is its last line. */
@@ -399,15 +364,18 @@ static int run_command(struct whatif_run *run, const struct variant *v, struct b
 		return code;
 	cJSON_Delete(snapshot);
 	for (size_t i = 0; i < run->command.count; i++)
-		add_word(&words, mem_strdup(run->command.items[i]));
+		ARRAY_ADD(words.items, words.count) = mem_strdup(run->command.items[i]);
 	if (run->cli->options->output == OUTPUT_JSON)
-		add_word(&words, mem_strdup("--output=json"));
+		ARRAY_ADD(words.items, words.count) = mem_strdup("--output=json");
 	for (size_t i = 0; v->options && i < v->options->settings.count; i++)
-		add_word(&words, mem_printf("--%s", v->options->settings.items[i]));
+		ARRAY_ADD(words.items, words.count) =
+			mem_printf("--%s", v->options->settings.items[i]);
 	code = commands_run(files, &words, run->cli, out, reason);
 	option_list_free(&words);
-	if (!out->len && (code == CLI_USAGE || (code && !v->options)))
+	if (!out->len && (code == CLI_USAGE || (code && !v->options))) {
+		name_scenario(run->cli, v, reason);
 		return code;
+	}
 	if (!v->options) {
 		run->before_code = code;
 		run->before_reason = *reason;
@@ -419,254 +387,165 @@ static int run_command(struct whatif_run *run, const struct variant *v, struct b
 	return CLI_OK;
 }
 
-static int find_figures(struct whatif_run *run, const struct variant *v, double of[FIGURES])
-{
-	struct offline *files = NULL;
-	struct client *client;
-	cJSON *snapshot;
-	int code = open_changed(run, v, &files, &snapshot);
-
-	if (code)
-		return code;
-	client = client_new_offline(files);
-	take_figures(client, snapshot, of);
-	client_free(client);
-	cJSON_Delete(snapshot);
-	return CLI_OK;
-}
-
 /* --- scenarios -------------------------------------------------------------------------------- */
-
-struct scenario {
-	const char *name; /* borrowed */
-	struct cli_options options; /* the changes alone; owned */
-};
-
-struct scenarios {
-	cJSON *file; /* owned */
-	struct scenario *of; /* owned */
-	size_t count;
-};
 
 static const struct option_program changes_program = {.name = "evenkeel whatif", .specs = specs};
 
-static void scenarios_fini(struct scenarios *s)
-{
-	for (size_t i = 0; i < s->count; i++)
-		options_free(&changes_program, &s->of[i].options);
-	free(s->of);
-	cJSON_Delete(s->file);
-}
-
 /* Members of a scenario are options with a text or a list of texts. */
-static int read_scenario(const cJSON *item, struct scenario *s, struct error *reason)
+static int read_scenario(struct whatif_run *run, const cJSON *item, struct error *reason)
 {
+	const char *name = document_text_or(item, "name", "");
 	struct option_list words = {0};
+	struct cli_options *options;
 	const cJSON *member, *text;
 	int rc = 0;
 
-	s->name = document_text(item, "name");
-	if (!s->name || !*s->name || strcmp(s->name, now.name) == 0 ||
-	    strcmp(s->name, changed_name) == 0) {
-		error_set(reason,
-			  "each scenario must have a name that is text (quote a number), other "
-			  "than \"%s\" and \"%s\"",
-			  now.name, changed_name);
-		return -EINVAL;
-	}
-	add_word(&words, mem_strdup(changes_program.name));
+	if (!*name || strcmp(name, now.name) == 0 || strcmp(name, changed_name) == 0)
+		return error_fail(reason, -EINVAL,
+				  "each scenario must have a name that is text (quote a number), "
+				  "other than \"%s\" and \"%s\"",
+				  now.name, changed_name);
+	if (array_find_text(run->of, run->count, sizeof(*run->of), name))
+		return error_fail(reason, -EINVAL, "there are two scenarios \"%s\"", name);
+	ARRAY_ADD(words.items, words.count) = mem_strdup(changes_program.name);
 	cJSON_ArrayForEach (member, item) {
-		bool list = cJSON_IsArray(member);
-
-		if (strcmp(member->string, "name") == 0 || rc)
+		if (strcmp(member->string, "name") == 0)
 			continue;
-		for (text = list ? member->child : member; text && !rc;
-		     text = list ? text->next : NULL) {
-			if (cJSON_IsString(text))
-				add_word(&words,
-					 mem_printf("--%s=%s", member->string, text->valuestring));
+		text = cJSON_IsArray(member) ? member->child : member;
+		for (; text && !rc; text = text == member ? NULL : text->next) {
+			if (!cJSON_IsString(text))
+				rc = error_fail(reason, -EINVAL,
+						"scenario %s: %s must be a text or a list of texts",
+						name, member->string);
 			else
-				rc = -EINVAL;
+				ARRAY_ADD(words.items, words.count) =
+					mem_printf("--%s=%s", member->string, text->valuestring);
 		}
-		if (rc)
-			error_set(reason, "scenario %s: %s must be a text or a list of texts",
-				  s->name, member->string);
 	}
-	if (!rc && words.count == 1) {
-		error_set(reason, "scenario %s: there is no change", s->name);
-		rc = -EINVAL;
-	}
+	if (!rc && words.count == 1)
+		rc = error_fail(reason, -EINVAL, "scenario %s: there is no change", name);
 	if (!rc) {
-		rc = options_parse(&changes_program, &s->options, (int)words.count, words.items,
-				   NULL, reason);
+		options = mem_zalloc(1, sizeof(*options));
+		ARRAY_ADD(run->of, run->count) = (struct variant){name, options, options};
+		rc = options_parse(&changes_program, options, (int)words.count, words.items, NULL,
+				   reason);
 		if (rc)
-			error_prefix(reason, "scenario %s", s->name);
+			error_prefix(reason, "scenario %s", name);
 	}
 	option_list_free(&words);
 	return rc;
 }
 
-static int read_scenarios(const char *path, struct scenarios *s, struct error *reason)
+static int read_scenarios(struct whatif_run *run, const char *path, struct error *reason)
 {
 	const struct yaml_json_limits limits = {DEPTH_MOST, FILE_MOST};
-	struct buf text = BUF_INIT, json = BUF_INIT;
-	size_t documents;
-	int rc = file_read(path, FILE_MOST, &text, reason);
+	const cJSON *list;
+	int rc = whatif_read_file(path, &limits, &run->file, reason);
 
-	if (!rc)
-		rc = yaml_json_convert(file_name(path), text.data ? text.data : "", text.len,
-				       &limits, &json, &documents, reason);
-	if (!rc) {
-		s->file = documents == 1 ? cJSON_ParseWithLength(json.data, json.len) : NULL;
-		if (!cJSON_IsArray(s->file))
-			rc = error_fail(reason, -EINVAL, "%s: must be one list of scenarios",
-					file_name(path));
-		else if (!document_first(s->file, ""))
-			rc = error_fail(reason, -EINVAL, "%s: the list has no scenario",
-					file_name(path));
-	}
-	for (const cJSON *item = document_first(s->file, ""); item && !rc; item = item->next) {
-		struct scenario one = {0};
-
-		for (size_t i = 0; i < s->count && !rc; i++)
-			if (document_is(item, "name", s->of[i].name))
-				rc = error_fail(reason, -EINVAL, "there are two scenarios \"%s\"",
-						s->of[i].name);
-		if (!rc)
-			rc = read_scenario(item, &one, reason);
-		if (rc) {
-			error_prefix(reason, "%s", file_name(path));
-			continue;
-		}
-		ARRAY_ADD(s->of, s->count) = one;
-	}
-	buf_fini(&text);
-	buf_fini(&json);
-	return rc;
+	if (rc)
+		return rc;
+	list = run->file->child;
+	if (!cJSON_IsArray(list) || list->next)
+		rc = error_fail(reason, -EINVAL, "must be one list of scenarios");
+	else if (!list->child)
+		rc = error_fail(reason, -EINVAL, "the list has no scenario");
+	for (const cJSON *item = rc ? NULL : list->child; item && !rc; item = item->next)
+		rc = read_scenario(run, item, reason);
+	return rc ? error_at(reason, rc, "%s", file_name(path)) : 0;
 }
 
-/* The changes of the command line, then the scenarios. */
-static struct variant *list_variants(struct cli *cli, const struct scenarios *s, size_t *count)
+/* The changes of the command line, then the scenarios. CLI_USAGE with the reason. */
+static int read_variants(struct whatif_run *run)
 {
-	struct variant *of = mem_zalloc(s->count + 1, sizeof(*of));
-	const struct whatif_changes *c = &cli->options->changes;
-	bool own = c->apply.count || c->remove.count || c->add.count || c->cordon.count ||
-		   c->taint.count || c->resize.count || c->scale.count ||
-		   cli->options->settings.count;
+	const struct cli_options *o = run->cli->options;
+	const struct whatif_changes *c = &o->changes;
 
-	*count = 0;
-	if (own)
-		of[(*count)++] = (struct variant){changed_name, cli->options};
-	for (size_t i = 0; i < s->count; i++)
-		of[(*count)++] = (struct variant){s->of[i].name, &s->of[i].options};
-	return of;
+	if (c->apply.count || c->remove.count || c->add.count || c->cordon.count ||
+	    c->taint.count || c->resize.count || c->scale.count || o->settings.count)
+		ARRAY_ADD(run->of, run->count) = (struct variant){changed_name, o, NULL};
+	if (o->scenarios && read_scenarios(run, o->scenarios, &run->cli->reason))
+		return CLI_USAGE;
+	return run->count ? CLI_OK
+			  : error_fail(&run->cli->reason, CLI_USAGE,
+				       "name a change; --help lists them");
 }
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-static int show_figures(struct whatif_run *run, const struct variant *of, size_t count)
+static int show_figures(struct whatif_run *run)
 {
 	struct cli *cli = run->cli;
-	struct table *t = table_new();
-	struct buf json = BUF_INIT;
-	double figures[FIGURES];
-	struct jsonw w;
+	bool json = cli->options->output == OUTPUT_JSON;
+	cJSON *doc = answer_new("WhatIfList"), *items = cJSON_AddArrayToObject(doc, "items");
 	int code = CLI_OK;
 
-	jsonw_begin(&w, &json);
-	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
-	jsonw_key_string(&w, "kind", "WhatIfList");
-	jsonw_key_array(&w, "items");
-	table_column(t, "SCENARIO", FORM_NAME);
-	for (int f = 0; f < FIGURES; f++)
-		table_column(t, figure_rows[f].title, FORM_RIGHT);
-	for (size_t i = 0; i <= count && !code; i++) {
-		const struct variant *v = i ? &of[i - 1] : &now;
+	for (size_t i = 0; i <= run->count && !code; i++) {
+		const struct variant *v = i ? &run->of[i - 1] : &now;
+		struct offline *files = NULL;
+		struct client *client;
+		cJSON *snapshot;
 
-		code = find_figures(run, v, figures);
-		if (code) {
-			name_scenario(cli, v, &cli->reason);
+		code = open_changed(run, v, &files, &snapshot);
+		if (code)
 			continue;
-		}
-		add_figures(t, v->name, i, figures);
-		write_figures(&w, v->name, figures);
+		client = client_new_offline(files);
+		cJSON_AddItemToArray(items, read_figures(client, snapshot, v->name, json));
+		client_free(client);
+		cJSON_Delete(snapshot);
 	}
-	jsonw_array_close(&w);
-	jsonw_object_close(&w);
-	if (!code && cli->options->output == OUTPUT_JSON)
-		buf_printf(&cli->out, "%s\n", json.data);
+	if (!code && json)
+		answer_print(cli, doc);
 	else if (!code)
-		columns_print(cli, t, "scenario");
-	table_free(t);
-	buf_fini(&json);
+		columns_print_list(cli, doc, "items", "name", columns, NULL, "scenario");
+	cJSON_Delete(doc);
 	return code;
 }
 
-/* {"apiVersion","kind":"WhatIf","before":{..},"after":[{"name","answer":{..}}]} */
-static cJSON *start_document(const char *before)
-{
-	cJSON *doc = cJSON_CreateObject();
-
-	cJSON_AddStringToObject(doc, "apiVersion", "evenkeel.io/v1");
-	cJSON_AddStringToObject(doc, "kind", "WhatIf");
-	cJSON_AddItemToObject(doc, "before", cJSON_Parse(before));
-	cJSON_AddArrayToObject(doc, "after");
-	return doc;
-}
-
-static void add_answer(cJSON *doc, const char *name, const char *answer)
-{
-	cJSON *item = cJSON_CreateObject();
-
-	cJSON_AddStringToObject(item, "name", name);
-	cJSON_AddItemToObject(item, "answer", cJSON_Parse(answer));
-	cJSON_AddItemToArray(cJSON_GetObjectItem(doc, "after"), item);
-}
-
-/* COMMAND runs once more before the change if a column came with it or grew: layouts are then equal. */
-static int show_answers(struct whatif_run *run, const struct variant *of, size_t count)
+/*
+ * COMMAND runs once more before the change if a column came with it or grew: layouts are then equal.
+ * JSON is {"apiVersion","kind":"WhatIf","before":{..},"after":[{"name","answer":{..}}]}.
+ */
+static int show_answers(struct whatif_run *run)
 {
 	struct cli *cli = run->cli;
 	struct columns_shown shown = {0};
 	struct buf before = BUF_INIT;
-	cJSON *doc = NULL;
+	bool json = cli->options->output == OUTPUT_JSON;
+	cJSON *doc = answer_new("WhatIf"), *list, *item;
 	int code;
 
 	cli->shown = &shown;
 	code = run_command(run, &now, &before);
-	if (cli->options->output == OUTPUT_JSON)
-		doc = start_document(before.data ? before.data : "");
-
-	for (size_t i = 0; i < count && !code; i++) {
+	if (json)
+		cJSON_AddItemToObject(doc, "before", cJSON_Parse(before.data));
+	list = cJSON_AddArrayToObject(doc, "after");
+	for (size_t i = 0; i < run->count && !code; i++) {
 		struct buf was = BUF_INIT, after = BUF_INIT;
 
 		shown.grown = false;
-		code = run_command(run, &of[i], &after);
-		if (!code && !doc && shown.grown) {
+		code = run_command(run, &run->of[i], &after);
+		if (!code && !json && shown.grown) {
 			buf_clear(&before);
 			code = run_command(run, &now, &before);
 		}
-		if (code) {
-			name_scenario(cli, &of[i], &cli->reason);
-		} else if (doc) {
-			add_answer(doc, of[i].name, after.data ? after.data : "");
-		} else {
+		if (!code && json) {
+			item = cJSON_CreateObject();
+			cJSON_AddStringToObject(item, "name", run->of[i].name);
+			cJSON_AddItemToObject(item, "answer", cJSON_Parse(after.data));
+			cJSON_AddItemToArray(list, item);
+		} else if (!code) {
 			if (i)
 				buf_add_char(&cli->out, '\n');
-			if (count > 1)
-				lines_print(cli, "%s:", of[i].name);
+			if (run->count > 1)
+				lines_print(cli, "%s:", run->of[i].name);
 			buf_add(&was, before.data, before.len);
 			difference_print(cli, &was, &after);
 		}
 		buf_fini(&was);
 		buf_fini(&after);
 	}
-	if (!code && doc) {
-		char *text = cJSON_PrintUnformatted(doc);
-
-		buf_printf(&cli->out, "%s\n", text);
-		free(text);
-	}
+	if (!code && json)
+		answer_print(cli, doc);
 	cli->shown = NULL;
 	free(shown.of);
 	cJSON_Delete(doc);
@@ -678,12 +557,11 @@ static int show_answers(struct whatif_run *run, const struct variant *of, size_t
 }
 
 /* The Snapshot of the cluster with the only change. */
-static int show_snapshot(struct whatif_run *run, const struct variant *of, size_t count)
+static int show_snapshot(struct whatif_run *run)
 {
-	const struct variant *const both[] = {&now, of};
 	int code = CLI_OK;
 
-	if (count > 1 || run->command.count)
+	if (run->count > 1 || run->command.count)
 		return error_fail(&run->cli->reason, CLI_USAGE,
 				  "-o snapshot is one changed cluster: give one scenario, and no "
 				  "COMMAND");
@@ -691,21 +569,15 @@ static int show_snapshot(struct whatif_run *run, const struct variant *of, size_
 	for (size_t i = 0; i < 2 && !code; i++) {
 		struct offline *files = NULL;
 		cJSON *snapshot;
-		char *text;
 
-		code = open_changed(run, both[i], &files, &snapshot);
-		if (code) {
-			name_scenario(run->cli, both[i], &run->cli->reason);
+		code = open_changed(run, i ? run->of : &now, &files, &snapshot);
+		if (code)
 			continue;
-		}
-		text = i ? cJSON_PrintUnformatted(snapshot) : NULL;
-		if (text)
-			buf_add_str(&run->cli->out, text);
-		free(text);
+		if (i)
+			answer_print(run->cli, snapshot);
 		cJSON_Delete(snapshot);
 		offline_close(files);
 	}
-	buf_add_char(&run->cli->out, '\n');
 	return code;
 }
 
@@ -714,7 +586,7 @@ static int check_settings(struct cli *cli, const struct variant *v)
 {
 	const struct option_list *settings = &v->options->settings;
 
-	if (v->options != cli->options && v->options->scenarios)
+	if (v->own && v->own->scenarios)
 		return error_fail(&cli->reason, CLI_USAGE, "a scenario has no scenarios");
 	if (settings->count && !cli->operand_count)
 		return error_fail(&cli->reason, CLI_USAGE,
@@ -733,36 +605,27 @@ static int run(struct cli *cli)
 		.cli = cli,
 		.command = {(char **)cli->operands, cli->operand_count},
 	};
-	struct scenarios scenarios = {0};
-	struct variant *of = NULL;
-	size_t count;
-	int code = CLI_USAGE, rc = 0;
+	int code = read_variants(&run);
 
-	if (cli->options->scenarios &&
-	    read_scenarios(cli->options->scenarios, &scenarios, &cli->reason))
-		goto out;
-	of = list_variants(cli, &scenarios, &count);
-	if (!count) {
-		error_set(&cli->reason, "name a change; --help lists them");
-		goto out;
+	for (size_t i = 0; i < run.count && !code; i++) {
+		code = check_settings(cli, &run.of[i]);
+		if (code)
+			name_scenario(cli, &run.of[i], &cli->reason);
 	}
-	for (size_t i = 0; i < count && !rc; i++) {
-		rc = check_settings(cli, &of[i]);
-		if (rc)
-			name_scenario(cli, &of[i], &cli->reason);
-	}
-	if (rc)
-		goto out;
-	rc = client_get(cli->client, "/v1/snapshot", &run.snapshot, &cli->reason);
-	if (rc)
-		code = client_exit(rc);
-	else
+	if (!code)
+		code = client_exit(client_get(cli->client, "/v1/snapshot", &run.snapshot,
+					      &cli->reason));
+	if (!code)
 		code = (cli->options->output == OUTPUT_SNAPSHOT ? show_snapshot
 			: run.command.count			? show_answers
-								: show_figures)(&run, of, count);
-out:
-	free(of);
-	scenarios_fini(&scenarios);
+								: show_figures)(&run);
+	for (size_t i = 0; i < run.count; i++) {
+		if (run.of[i].own)
+			options_free(&changes_program, run.of[i].own);
+		free(run.of[i].own);
+	}
+	free(run.of);
+	cJSON_Delete(run.file);
 	buf_fini(&run.snapshot);
 	buf_fini(&run.notes);
 	return code;

@@ -567,16 +567,13 @@ static void read_part(struct option_program *program, struct cli_options *o, int
 
 static void add_names(struct cli *cli, const char *list, struct buf *out)
 {
-	struct buf body = BUF_INIT;
 	cJSON *doc = NULL;
 
-	if (client_get(cli->client, "/v1/names", &body, &cli->reason) == 0)
-		doc = cJSON_ParseWithLength(body.data, body.len);
+	client_ask(cli->client, "/v1/names", NULL, &doc, &cli->reason);
 	for (const cJSON *name = document_first(doc, list); name; name = name->next)
 		if (cJSON_IsString(name) && utf8_is_clean(name->valuestring))
 			buf_printf(out, "%s\n", name->valuestring);
 	cJSON_Delete(doc);
-	buf_fini(&body);
 }
 
 /*

@@ -253,14 +253,11 @@ static void print_names(struct cli *cli, const cJSON *doc)
 			buf_printf(&cli->rows, "node/%s\n", document_text_or(node, "name", "-"));
 }
 
-/* One line: jq and output_indent() make more of it. */
 static void print_plan(struct cli *cli, const cJSON *doc)
 {
 	cJSON *plan = document_drain_plan(doc);
-	char *text = cJSON_PrintUnformatted(plan);
 
-	buf_printf(&cli->out, "%s\n", text);
-	cJSON_free(text);
+	answer_print(cli, plan);
 	cJSON_Delete(plan);
 }
 

@@ -183,17 +183,6 @@ const struct command command_completion = {
 
 /* --- versions --------------------------------------------------------------------------------- */
 
-/* NULL when the status does not say; the caller frees it. */
-static char *find_version(const struct buf *status)
-{
-	cJSON *doc = cJSON_ParseWithLength(status->data, status->len);
-	const char *version = cJSON_GetStringValue(document_at(doc, "version"));
-	char *copy = version ? mem_strdup(version) : NULL;
-
-	cJSON_Delete(doc);
-	return copy;
-}
-
 static void print_json(struct cli *cli, const char *server)
 {
 	struct jsonw w;
@@ -227,11 +216,12 @@ static void print_table(struct cli *cli, const char *server)
 /* Of this program, and of the server where one answers. No server is no error. */
 static int run_version(struct cli *cli)
 {
-	struct buf status = BUF_INIT;
-	char *server = NULL;
+	cJSON *status = NULL;
+	const char *server = NULL;
 
-	if (cli->client && client_get(cli->client, "/v1/status", &status, &cli->reason) == 0) {
-		server = find_version(&status);
+	if (cli->client &&
+	    client_ask(cli->client, "/v1/status", NULL, &status, &cli->reason) == 0) {
+		server = document_text(status, "version");
 		if (!server)
 			error_set(&cli->reason, "%s does not say its version",
 				  client_server(cli->client));
@@ -240,8 +230,7 @@ static int run_version(struct cli *cli)
 		print_json(cli, server);
 	else
 		print_table(cli, server);
-	free(server);
-	buf_fini(&status);
+	cJSON_Delete(status);
 	return CLI_OK;
 }
 

@@ -91,7 +91,6 @@ int list_read_page(struct list *l, struct error *reason)
 {
 	cJSON *doc = cJSON_ParseWithLength(l->page.data ? l->page.data : "", l->page.len);
 	const cJSON *items = document_at(doc, "items"), *item;
-	double time = document_time(doc, "time") + l->held;
 	struct span left, raw;
 	const char *token;
 
@@ -100,17 +99,17 @@ int list_read_page(struct list *l, struct error *reason)
 		return error_fail(reason, -EINVAL,
 				  "the answer is not a JSON list; is that an evenkeel-aggregator?");
 	}
-	if (l->envelope)
+	l->time = document_time(doc, "time") + l->held;
+	if (!l->pages++ && l->envelope)
 		l->envelope(l->context, doc);
 	for (item = document_first(items, ""); item; item = item->next) {
 		bool there = document_next_item(&left, &raw);
 
-		if (!l->item(l->context, item, time, l->held))
+		if (!l->item(l, item))
 			l->dropped++;
 		else if (there)
 			keep_item(l, raw);
 	}
-	l->pages++;
 	token = document_text(doc, "continue");
 	free(l->more);
 	l->more = token && token[0] ? mem_strdup(token) : NULL;

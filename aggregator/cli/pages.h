@@ -26,21 +26,21 @@ bool document_next_item(struct span *items, struct span *item);
 
 struct client;
 
-/*
- * item is borrowed; time is now by the server's clock, Unix seconds or NaN, and held how many
- * seconds ago it wrote the item. False leaves the item out of -o json.
- */
-typedef bool list_item(void *context, const cJSON *item, double time, double held);
+struct list;
+
+/* item is borrowed. False leaves it out of -o json. */
+typedef bool list_item(const struct list *l, const cJSON *item);
 
 /* What was received so far, for -o json. */
 struct list {
 	list_item *item;
-	/* Called for each page, before its items, with all of it; may be NULL. */
+	/* Called with the first page, before its items; may be NULL. */
 	void (*envelope)(void *context, const cJSON *page);
 	void *context;
 	struct buf page; /* the newest page, as it came */
 	struct buf items; /* all items that were kept */
 	double held; /* seconds since the newest page came from the server */
+	double time; /* now by the server's clock, Unix seconds or NaN */
 	size_t pages, dropped;
 	char *more; /* the token for the next page, or NULL; owned */
 };

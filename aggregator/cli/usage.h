@@ -41,7 +41,6 @@ struct usage_table {
 	bool namespaced; /* any row has a namespace */
 	bool stale; /* any is not fresh */
 	bool known; /* any is known to a Kubernetes API */
-	size_t pages;
 };
 
 /* What a table shows. */

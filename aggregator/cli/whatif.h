@@ -7,6 +7,7 @@
 #include "shared/buf.h"
 #include "shared/error.h"
 #include "shared/options.h"
+#include "shared/yaml_json.h"
 
 /* Each is the list of an option of evenkeel whatif, whose help says what its texts are. */
 struct whatif_changes {
@@ -20,3 +21,9 @@ struct whatif_changes {
  */
 int whatif_change(cJSON *snapshot, const struct whatif_changes *changes, struct buf *notes,
 		  struct error *error);
+
+/* --- whatif_apply.c */
+
+/* A list of the documents in a YAML or JSON file, always the caller's. -EINVAL with the reason. */
+int whatif_read_file(const char *path, const struct yaml_json_limits *limits, cJSON **documents,
+		     struct error *error);

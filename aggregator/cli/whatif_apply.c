@@ -217,51 +217,63 @@ static int tell_skipped(const struct whatif *w)
 	return rc;
 }
 
+int whatif_read_file(const char *path, const struct yaml_json_limits *limits, cJSON **documents,
+		     struct error *error)
+{
+	struct buf text = BUF_INIT, json = BUF_INIT;
+	size_t count;
+	char *line, *save;
+	int rc = file_read(path, limits->bytes, &text, error);
+
+	*documents = cJSON_CreateArray();
+	if (!rc)
+		rc = yaml_json_convert(file_name(path), text.data ? text.data : "", text.len,
+				       limits, &json, &count, error);
+	for (line = rc || !json.data ? NULL : strtok_r(json.data, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save))
+		cJSON_AddItemToArray(*documents, cJSON_Parse(line));
+	buf_fini(&text);
+	buf_fini(&json);
+	return rc;
+}
+
 /* The items of a List in its place. */
-static void add_objects(cJSON *file, cJSON *object)
+static void add_objects(cJSON *objects, cJSON *object)
 {
 	cJSON *items = (cJSON *)document_at(object, "items");
 
 	if (!document_is(object, "kind", "List")) {
-		cJSON_AddItemToArray(file, object);
+		cJSON_AddItemToArray(objects, object);
 		return;
 	}
 	while (cJSON_IsArray(items) && items->child)
-		add_objects(file, cJSON_DetachItemViaPointer(items, items->child));
+		add_objects(objects, cJSON_DetachItemViaPointer(items, items->child));
 	cJSON_Delete(object);
 }
 
 int whatif_apply(struct whatif *w)
 {
 	const struct yaml_json_limits limits = {DEPTH_MOST, FILE_MOST};
-	struct buf text = BUF_INIT, json = BUF_INIT;
-	size_t documents = 0;
-	cJSON *file = cJSON_CreateArray(), *makers = cJSON_CreateArray(), *object;
-	char *line, *save;
-	int rc = file_read(w->text, FILE_MOST, &text, w->error);
+	cJSON *file, *objects = cJSON_CreateArray(), *makers = cJSON_CreateArray(), *object;
+	int rc = whatif_read_file(w->text, &limits, &file, w->error);
 
 	w->applied = 0;
 	w->skipped = cJSON_CreateObject();
 	w->made = 0;
-	if (!rc)
-		rc = yaml_json_convert(file_name(w->text), text.data ? text.data : "", text.len,
-				       &limits, &json, &documents, w->error);
 	if (rc)
 		error_prefix(w->error, "--apply");
-	for (line = rc || !json.data ? NULL : strtok_r(json.data, "\n", &save); line;
-	     line = strtok_r(NULL, "\n", &save))
-		add_objects(file, cJSON_Parse(line));
-	cJSON_ArrayForEach (object, file)
+	while (file->child)
+		add_objects(objects, cJSON_DetachItemViaPointer(file, file->child));
+	cJSON_ArrayForEach (object, objects)
 		if (makes_pods(object, false))
 			cJSON_AddItemReferenceToArray(makers, object);
-	for (object = file->child; object && !rc; object = object->next)
+	for (object = objects->child; object && !rc; object = object->next)
 		rc = apply_object(w, makers, object);
 	if (!rc)
 		rc = tell_skipped(w);
 	cJSON_Delete(makers);
+	cJSON_Delete(objects);
 	cJSON_Delete(file);
 	cJSON_Delete(w->skipped);
-	buf_fini(&text);
-	buf_fini(&json);
 	return rc;
 }

@@ -107,11 +107,9 @@ static void finds_items_as_they_came(void **state)
 	}
 }
 
-static bool keep_even(void *context, const cJSON *item, double time, double held)
+static bool keep_even(const struct list *l, const cJSON *item)
 {
-	(void)context;
-	(void)time;
-	(void)held;
+	(void)l;
 	return (int)item->valuedouble % 2 == 0;
 }
 
