@@ -92,11 +92,6 @@ static int read_time(struct cli *cli, const char *option, const char *text, int6
 	return error_at(&cli->reason, CLI_USAGE, "--%s", option);
 }
 
-static void add_time(struct schedule *s, int64_t at_ns)
-{
-	ARRAY_ADD(s->at_ns, s->count) = at_ns;
-}
-
 static int read_steps(struct cli *cli, struct schedule *s)
 {
 	const struct cli_options *o = cli->options;
@@ -116,7 +111,7 @@ static int read_steps(struct cli *cli, struct schedule *s)
 		return error_fail(&cli->reason, CLI_USAGE,
 				  "there are over %d moments: give a longer --step", MOMENTS_MOST);
 	for (; from_ns <= to_ns; from_ns += o->step_ns)
-		add_time(s, from_ns);
+		ARRAY_ADD(s->at_ns, s->count) = from_ns;
 	return CLI_OK;
 }
 
@@ -137,7 +132,7 @@ static int read_schedule(struct cli *cli, struct schedule *s)
 			return error_fail(&cli->reason, CLI_USAGE,
 					  "--at %s: times must ascend; the --at before it is %s",
 					  o->at.items[i], o->at.items[i - 1]);
-		add_time(s, at_ns);
+		ARRAY_ADD(s->at_ns, s->count) = at_ns;
 	}
 	return CLI_OK;
 }
@@ -147,14 +142,14 @@ static int run_at(struct cli *cli, struct replay *r, int64_t at_ns)
 {
 	bool json = cli->options->output == OUTPUT_JSON;
 	struct option_list words = {.count = cli->operand_count - 1 + json};
-	struct replay_moment m = {0};
+	struct offline_moment m = {0};
 	struct offline *files;
 	int rc = replay_go(r, at_ns, &cli->reason);
 
 	if (!rc) {
 		replay_take(r, at_ns, &m);
-		rc = replay_moment_files(&m, &files, &cli->reason);
-		replay_moment_fini(&m);
+		rc = offline_open_moment(&files, &m, &cli->reason);
+		offline_moment_fini(&m);
 	}
 	if (rc)
 		return rc == -ERANGE ? CLI_STALE : CLI_ERROR;
@@ -170,14 +165,14 @@ static int run_at(struct cli *cli, struct replay *r, int64_t at_ns)
 /* Runs no COMMAND, but policies, at the moments that are in the record. */
 static int compare(struct cli *cli, struct replay *r, const struct schedule *s)
 {
-	struct replay_moment before = {0};
+	struct offline_moment before = {0};
 	struct error first = {""};
 	struct policies all;
 	size_t missing = 0;
 	int code = policies_read(&all, &cli->options->policies, &cli->reason) ? CLI_USAGE : CLI_OK;
 
 	for (size_t i = 0; i < s->count && !code; i++) {
-		struct replay_moment now = {0};
+		struct offline_moment now = {0};
 		int rc = replay_go(r, s->at_ns[i], &cli->reason);
 
 		if (rc == -ERANGE) {
@@ -192,10 +187,10 @@ static int compare(struct cli *cli, struct replay *r, const struct schedule *s)
 		}
 		if (!code)
 			cli->reason.text[0] = '\0';
-		replay_moment_fini(&before);
+		offline_moment_fini(&before);
 		before = now;
 	}
-	replay_moment_fini(&before);
+	offline_moment_fini(&before);
 	if (!code && missing < s->count)
 		policies_show(&all, cli);
 	if (!code && missing)

@@ -132,12 +132,19 @@ int offline_open_text(struct offline **out, const char *name, const char *text, 
 	return finish(o, snapshot_add(o->snapshot, name, text, len, error), out, error);
 }
 
-int offline_open_moment(struct offline **out, const char *name, const struct offline_moment *m,
-			struct error *error)
+void offline_moment_fini(struct offline_moment *m)
 {
-	struct offline *o = offline_new(mem_strdup(name));
-	int rc = snapshot_use_view(o->snapshot, view_hold(m->view), m->now_ns, m->state->data,
-				   m->state->len, error);
+	view_drop(m->view);
+	view_drop(m->plan.view);
+	buf_fini(&m->state);
+	*m = (struct offline_moment){0};
+}
+
+int offline_open_moment(struct offline **out, const struct offline_moment *m, struct error *error)
+{
+	struct offline *o = offline_new(mem_strdup("the record"));
+	int rc = snapshot_use_view(o->snapshot, view_hold(m->view), m->at_ns, m->state.data,
+				   m->state.len, error);
 
 	o->recorded = true;
 	if (m->plan.now_ns) {

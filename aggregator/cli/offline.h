@@ -28,16 +28,16 @@ int offline_open(struct offline **o, const struct option_list *files, const char
 /* The same of one text in memory; name is what messages call it. */
 int offline_open_text(struct offline **o, const char *name, const char *text, size_t len,
 		      struct error *error);
-/* The knowledge of an aggregator at a moment; all borrowed. */
+/* An aggregator at a moment of its record. */
 struct offline_moment {
-	int64_t now_ns; /* Unix time */
-	struct view *view;
-	const struct buf *state; /* "state" of a Snapshot: before the plan, if there is one */
-	struct plan_moment plan; /* now_ns 0: there is none */
+	int64_t at_ns; /* Unix time */
+	struct view *view; /* held */
+	struct buf state; /* owned; "state" of a Snapshot: before the plan, if there is one */
+	struct plan_moment plan; /* now_ns 0: none is known; its view is held */
 };
 
-int offline_open_moment(struct offline **o, const char *name, const struct offline_moment *m,
-			struct error *error);
+void offline_moment_fini(struct offline_moment *m); /* one of zeroes is allowed */
+int offline_open_moment(struct offline **o, const struct offline_moment *m, struct error *error);
 void offline_close(struct offline *o); /* NULL is allowed */
 /* The files, for messages: "a.json, b.json". */
 const char *offline_name(const struct offline *o);

@@ -246,7 +246,7 @@ struct replay {
 	struct buf state; /* as told last */
 	struct view *made; /* held; that was gathered last; NULL: it is published */
 	struct view *shown; /* held; that was published last; NULL: none */
-	struct replay_moment now, next; /* next.at_ns 0: nothing is read ahead */
+	struct offline_moment now, next; /* next.at_ns 0: nothing is read ahead */
 	int64_t first_ns; /* of the first view; 0: none yet */
 	struct view *past[PAST]; /* held; the newest, by number: plans are made of these */
 	uint64_t views;
@@ -277,14 +277,6 @@ static void reset_state(struct replay *r)
 	r->follows = r->recalled = false;
 	view_drop(r->plan.view);
 	r->plan = (struct plan_moment){0};
-}
-
-void replay_moment_fini(struct replay_moment *m)
-{
-	view_drop(m->view);
-	view_drop(m->plan.view);
-	buf_fini(&m->state);
-	*m = (struct replay_moment){0};
 }
 
 static int apply_interval(struct replay *r, struct error *error)
@@ -361,17 +353,21 @@ static void take_plan(struct replay *r)
 		r->plan.now_ns = 0;
 }
 
+static struct offline_moment make_moment(int64_t at_ns, struct view *view, const struct buf *state,
+					 const struct plan_moment *plan)
+{
+	struct offline_moment m = {at_ns, view_hold(view), BUF_INIT, *plan};
+
+	if (plan->view)
+		view_hold(plan->view);
+	buf_add(&m.state, state->data, state->len);
+	return m;
+}
+
 /* A moment begins: the view that is shown, with the newest state and plan. */
 static void stand(struct replay *r)
 {
-	r->next = (struct replay_moment){
-		.at_ns = number(&r->reader, 8),
-		.view = view_hold(r->shown),
-		.plan = r->plan,
-	};
-	if (r->plan.view)
-		view_hold(r->plan.view);
-	buf_add(&r->next.state, r->state.data, r->state.len);
+	r->next = make_moment(number(&r->reader, 8), r->shown, &r->state, &r->plan);
 	if (!r->first_ns)
 		r->first_ns = r->next.at_ns;
 }
@@ -466,8 +462,8 @@ void replay_close(struct replay *r)
 	drop_state(r);
 	interval_free(r->interval);
 	buf_fini(&r->state);
-	replay_moment_fini(&r->now);
-	replay_moment_fini(&r->next);
+	offline_moment_fini(&r->now);
+	offline_moment_fini(&r->next);
 	view_drop(r->plan.view);
 	for (int i = 0; i < PAST; i++)
 		view_drop(r->past[i]);
@@ -490,9 +486,9 @@ int replay_go(struct replay *r, int64_t at_ns, struct error *error)
 
 	while (rc == 1) {
 		if (r->next.at_ns && r->next.at_ns <= at_ns) {
-			replay_moment_fini(&r->now);
+			offline_moment_fini(&r->now);
 			r->now = r->next;
-			r->next = (struct replay_moment){0};
+			r->next = (struct offline_moment){0};
 		}
 		if (r->next.at_ns)
 			break;
@@ -517,17 +513,7 @@ int replay_go(struct replay *r, int64_t at_ns, struct error *error)
 	return 0;
 }
 
-void replay_take(const struct replay *r, int64_t at_ns, struct replay_moment *m)
+void replay_take(const struct replay *r, int64_t at_ns, struct offline_moment *m)
 {
-	*m = (struct replay_moment){at_ns, view_hold(r->now.view), BUF_INIT, r->now.plan};
-	if (m->plan.view)
-		view_hold(m->plan.view);
-	buf_add(&m->state, r->now.state.data, r->now.state.len);
-}
-
-int replay_moment_files(const struct replay_moment *m, struct offline **files, struct error *error)
-{
-	const struct offline_moment moment = {m->at_ns, m->view, &m->state, m->plan};
-
-	return offline_open_moment(files, "the record", &moment, error);
+	*m = make_moment(at_ns, r->now.view, &r->now.state, &r->now.plan);
 }

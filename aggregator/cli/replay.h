@@ -18,19 +18,8 @@ void replay_close(struct replay *r); /* NULL is allowed */
  * -EPROTO: a segment cannot be opened, or is of another version.
  */
 int replay_go(struct replay *r, int64_t at_ns, struct error *error);
-/* An aggregator at a moment. */
-struct replay_moment {
-	int64_t at_ns; /* Unix time */
-	struct view *view; /* held */
-	struct buf state; /* owned; "state" of a Snapshot */
-	struct plan_moment plan; /* now_ns 0: none is known; its view is held */
-};
-
-/* That of replay_go(), for replay_moment_fini(). */
-void replay_take(const struct replay *r, int64_t at_ns, struct replay_moment *m);
-void replay_moment_fini(struct replay_moment *m); /* one of zeroes is allowed */
-/* Closed by the caller. -EINVAL with the reason. */
-int replay_moment_files(const struct replay_moment *m, struct offline **files, struct error *error);
+/* That of replay_go(), for offline_moment_fini(). */
+void replay_take(const struct replay *r, int64_t at_ns, struct offline_moment *m);
 
 /* What is in a record. */
 struct replay_extent {

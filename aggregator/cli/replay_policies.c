@@ -15,7 +15,6 @@
 #include "aggregator/cli/replay_policies.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +23,6 @@
 #include "aggregator/cli/commands.h"
 #include "shared/array.h"
 #include "shared/clock.h"
-#include "shared/jsonw.h"
 #include "shared/mem.h"
 
 #define HOT_SHARE    0.85
@@ -58,39 +56,30 @@ struct policy {
 
 /* --- policies --------------------------------------------------------------------------------- */
 
-static void add_word(struct option_list *words, char *word)
-{
-	ARRAY_ADD(words->items, words->count) = word;
-}
-
-static void set_blend(struct policy *p, const char *blend)
-{
-	free(p->scores.blend);
-	p->scores.blend = mem_strdup(blend);
-}
-
 /* NAME[:OPTION=VALUE;..] */
 static int read_policy(const char *text, struct policy *p, struct error *error)
 {
 	size_t len = strcspn(text, ":");
 	char *rest = mem_strdup(text[len] ? text + len + 1 : ""), *save, *part;
+	struct option_list *plugins = &p->scores.plugins;
 	int rc = 0;
 
 	p->name = mem_strndup(text, len);
 	p->scores.pod = (char *)"-"; /* scores are of a pod, and of whether it fits */
-	add_word(&p->drain, mem_strdup("drain"));
-	add_word(&p->drain, mem_strdup("--output=json"));
+	ARRAY_ADD(p->drain.items, p->drain.count) = mem_strdup("drain");
+	ARRAY_ADD(p->drain.items, p->drain.count) = mem_strdup("--output=json");
 	for (part = strtok_r(rest, ";", &save); part && !rc; part = strtok_r(NULL, ";", &save)) {
-		if (strncmp(part, "blend=", 6) == 0)
-			set_blend(p, part + 6);
-		else if (strncmp(part, "plugin=", 7) == 0)
-			add_word(&p->scores.plugins, mem_strdup(part + 7));
-		else if (strchr(part, '='))
-			add_word(&p->drain, mem_printf("--%s", part));
-		else
-			rc = -EINVAL;
-		if (rc)
-			error_set(error, "--policy %s: \"%s\" must be OPTION=VALUE", text, part);
+		if (strncmp(part, "blend=", 6) == 0) {
+			free(p->scores.blend);
+			p->scores.blend = mem_strdup(part + 6);
+		} else if (strncmp(part, "plugin=", 7) == 0) {
+			ARRAY_ADD(plugins->items, plugins->count) = mem_strdup(part + 7);
+		} else if (strchr(part, '=')) {
+			ARRAY_ADD(p->drain.items, p->drain.count) = mem_printf("--%s", part);
+		} else {
+			rc = error_fail(error, -EINVAL,
+					"--policy %s: \"%s\" must be OPTION=VALUE", text, part);
+		}
 	}
 	if (!rc && !len)
 		rc = error_fail(error, -EINVAL, "--policy \"%s\": a policy needs a name", text);
@@ -313,14 +302,6 @@ static void judge_placements(struct policy *p, const struct view *v, int64_t now
 
 /* --- waves ------------------------------------------------------------------------------------ */
 
-static bool was_drained(const struct policy *p, const char *node)
-{
-	for (size_t i = 0; i < p->drained_count; i++)
-		if (strcmp(p->drained[i], node) == 0)
-			return true;
-	return false;
-}
-
 static void drain_node(struct policy *p, const cJSON *node, int64_t now_ns)
 {
 	ARRAY_ADD(p->drained, p->drained_count) = mem_strdup(document_text_or(node, "name", ""));
@@ -335,7 +316,7 @@ static void drain_node(struct policy *p, const cJSON *node, int64_t now_ns)
 	}
 }
 
-static int drain(struct policy *p, const struct replay_moment *m, struct error *error)
+static int drain(struct policy *p, const struct offline_moment *m, struct error *error)
 {
 	const struct cli outer = {.command = &command_replay};
 	struct buf out = BUF_INIT;
@@ -343,13 +324,14 @@ static int drain(struct policy *p, const struct replay_moment *m, struct error *
 	size_t before = p->drained_count;
 	cJSON *plan = NULL;
 
-	if (replay_moment_files(m, &files, error) == 0 &&
+	if (offline_open_moment(&files, m, error) == 0 &&
 	    commands_run(files, &p->drain, &outer, &out, error) != CLI_USAGE)
 		plan = cJSON_ParseWithLength(out.data ? out.data : "", out.len);
 	if (!plan)
 		error_prefix(error, "--policy %s", p->name);
 	for (const cJSON *n = document_first(plan, "wave.nodes"); n; n = n->next)
-		if (!was_drained(p, document_text_or(n, "name", "")))
+		if (!array_find_text(p->drained, p->drained_count, sizeof(*p->drained),
+				     document_text_or(n, "name", "")))
 			drain_node(p, n, m->at_ns);
 	p->waves += p->drained_count > before;
 	cJSON_Delete(plan);
@@ -413,8 +395,8 @@ static void know_pods(struct policies *all, const struct view *v)
 				uid_set_add(&all->known, v->nodes[i]->pods[k].pod->object.uid);
 }
 
-int policies_step(struct policies *all, const struct replay_moment *before,
-		  const struct replay_moment *now, struct error *error)
+int policies_step(struct policies *all, const struct offline_moment *before,
+		  const struct offline_moment *now, struct error *error)
 {
 	int rc = 0;
 
@@ -422,7 +404,7 @@ int policies_step(struct policies *all, const struct replay_moment *before,
 		struct policy *p = &all->of[i];
 		struct offline *files;
 
-		if (replay_moment_files(before ? before : now, &files, error))
+		if (offline_open_moment(&files, before ? before : now, error))
 			return -EINVAL;
 		rc = before ? place_arrived(all, p, files, now->view, now->at_ns + HOT_AFTER_NS,
 					    error)
@@ -437,50 +419,41 @@ int policies_step(struct policies *all, const struct replay_moment *before,
 	return rc;
 }
 
+static const struct column columns[] = {
+	{"POLICY", FORM_NAME, cell_text, .at = "name"},
+	{"PLACED", FORM_RIGHT, cell_count, .at = "placed"},
+	{"UNPLACED", FORM_RIGHT, cell_count, .at = "unplaced"},
+	{"JUDGED", FORM_RIGHT, cell_count, .at = "judged"},
+	{"HOT-WAS", FORM_RIGHT, cell_count, .at = "hotWas"},
+	{"HOT", FORM_RIGHT, cell_count, .at = "hot"},
+	{"WAVES", FORM_RIGHT, cell_count, .at = "waves"},
+	{"DRAINED", FORM_RIGHT, cell_count, .at = "drained"},
+	{"EVICTIONS", FORM_RIGHT, cell_count, .at = "evictions"},
+	{"OVER-CAP", FORM_RIGHT, cell_count, .at = "overCap"},
+	{0},
+};
+
 void policies_show(const struct policies *all, struct cli *cli)
 {
-	static const char *const titles[] = {"PLACED", "UNPLACED", "JUDGED",	"HOT-WAS", "HOT",
-					     "WAVES",  "DRAINED",  "EVICTIONS", "OVER-CAP"};
-	static const char *const keys[] = {"placed", "unplaced", "judged",    "hotWas", "hot",
-					   "waves",  "drained",	 "evictions", "overCap"};
-	enum { RESULTS = sizeof(keys) / sizeof(keys[0]) };
-	struct table *t = table_new();
-	struct buf json = BUF_INIT;
-	struct jsonw w;
+	cJSON *doc = answer_new("PolicyList"), *items = cJSON_AddArrayToObject(doc, "items"), *item;
 
-	jsonw_begin(&w, &json);
-	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
-	jsonw_key_string(&w, "kind", "PolicyList");
-	jsonw_key_array(&w, "items");
-	table_column(t, "POLICY", FORM_NAME);
-	for (int k = 0; k < RESULTS; k++)
-		table_column(t, titles[k], FORM_RIGHT);
-	for (size_t i = 0; i < all->count; i++) {
-		const struct policy *p = &all->of[i];
-		const size_t results[RESULTS] = {p->placed,	   p->unplaced,	 p->judged,
-						 p->hot_was,	   p->hot,	 p->waves,
-						 p->drained_count, p->evictions, p->over};
-
-		table_row(t, p->name);
-		table_key(t, -(double)i);
-		table_cell(t, PAINT_PLAIN, p->name);
-		jsonw_object_open(&w);
-		jsonw_key_string(&w, "name", p->name);
-		for (int k = 0; k < RESULTS; k++) {
-			char text[24];
-
-			snprintf(text, sizeof(text), "%zu", results[k]);
-			table_cell(t, PAINT_PLAIN, text);
-			jsonw_key_uint(&w, keys[k], results[k]);
-		}
-		jsonw_object_close(&w);
+	for (const struct policy *p = all->of; p < all->of + all->count; p++) {
+		item = cJSON_CreateObject();
+		cJSON_AddItemToArray(items, item);
+		cJSON_AddStringToObject(item, "name", p->name);
+		cJSON_AddNumberToObject(item, "placed", (double)p->placed);
+		cJSON_AddNumberToObject(item, "unplaced", (double)p->unplaced);
+		cJSON_AddNumberToObject(item, "judged", (double)p->judged);
+		cJSON_AddNumberToObject(item, "hotWas", (double)p->hot_was);
+		cJSON_AddNumberToObject(item, "hot", (double)p->hot);
+		cJSON_AddNumberToObject(item, "waves", (double)p->waves);
+		cJSON_AddNumberToObject(item, "drained", (double)p->drained_count);
+		cJSON_AddNumberToObject(item, "evictions", (double)p->evictions);
+		cJSON_AddNumberToObject(item, "overCap", (double)p->over);
 	}
-	jsonw_array_close(&w);
-	jsonw_object_close(&w);
 	if (cli->options->output == OUTPUT_JSON)
-		buf_printf(&cli->out, "%s\n", json.data);
+		answer_print(cli, doc);
 	else
-		columns_print(cli, t, "policy");
-	table_free(t);
-	buf_fini(&json);
+		columns_print_list(cli, doc, "items", "name", columns, NULL, "policy");
+	cJSON_Delete(doc);
 }

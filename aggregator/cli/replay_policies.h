@@ -24,7 +24,7 @@ void policies_fini(struct policies *all);
  * Lets each policy judge the moment. before: the one before; NULL: it is not in the record, so no pod
  * counts as bound since. -EINVAL with the reason.
  */
-int policies_step(struct policies *all, const struct replay_moment *before,
-		  const struct replay_moment *now, struct error *error);
+int policies_step(struct policies *all, const struct offline_moment *before,
+		  const struct offline_moment *now, struct error *error);
 /* A table of what they did, or {"apiVersion","kind":"PolicyList","items":[..]}. */
 void policies_show(const struct policies *all, struct cli *cli);

@@ -22,7 +22,7 @@ static void go(const char *dir)
 	struct error error = {""};
 	struct replay_extent extent;
 	struct replay *r;
-	struct replay_moment m = {0};
+	struct offline_moment m = {0};
 	struct buf out = BUF_INIT;
 	int rc = replay_open(&r, dir, &error);
 
@@ -33,11 +33,11 @@ static void go(const char *dir)
 	assert(rc == 0 || error.text[0]);
 	if (rc == 0)
 		replay_take(r, extent.to_ns, &m);
-	if (rc == 0 && replay_moment_files(&m, &files, &error) == 0) {
+	if (rc == 0 && offline_open_moment(&files, &m, &error) == 0) {
 		offline_request(files, "GET", "/v1/nodes", "", 0, &out);
 		offline_close(files);
 	}
-	replay_moment_fini(&m);
+	offline_moment_fini(&m);
 	buf_fini(&out);
 	replay_close(r);
 }

@@ -67,13 +67,13 @@ static void put_pod(struct model *m, const char *name, const char *node)
 }
 
 /* Seconds after the fixture's moment; with a pod on each node of the list, up to NULL. Only a pod makes c. */
-static struct replay_moment moment(int seconds, double a_milli, double b_milli,
+static struct offline_moment moment(int seconds, double a_milli, double b_milli,
 				   const char *const *nodes)
 {
 	int64_t now_ns = VIEW_FIXTURE_NOW_NS + seconds * NS_PER_SEC;
 	struct node_stats *stats[] = {use_of("a", now_ns, a_milli), use_of("b", now_ns, b_milli),
 				      use_of("c", now_ns, 100)};
-	struct replay_moment m = {.at_ns = now_ns};
+	struct offline_moment m = {.at_ns = now_ns};
 	struct model *model = model_new();
 	struct join *join = join_new();
 	char name[16];
@@ -103,7 +103,7 @@ static struct replay_moment moment(int seconds, double a_milli, double b_milli,
 }
 
 /* Lets the policies, up to NULL, go over the moments, which it ends; what they did. */
-static cJSON *run(const char *const *texts, struct replay_moment *moments, size_t count)
+static cJSON *run(const char *const *texts, struct offline_moment *moments, size_t count)
 {
 	struct cli_options options = {.output = OUTPUT_JSON};
 	struct cli cli = {.options = &options};
@@ -122,7 +122,7 @@ static cJSON *run(const char *const *texts, struct replay_moment *moments, size_
 	doc = cJSON_Parse(cli.out.data);
 	assert_non_null(doc);
 	for (size_t i = 0; i < count; i++)
-		replay_moment_fini(&moments[i]);
+		offline_moment_fini(&moments[i]);
 	policies_fini(&all);
 	buf_fini(&cli.out);
 	return doc;
@@ -142,7 +142,7 @@ static void test_placements(void **unused)
 {
 	static const char *const texts[] = {"calm:blend=LoadVariationRiskBalancing=1",
 					    "packed:blend=TargetLoadPacking=1", NULL};
-	struct replay_moment moments[] = {
+	struct offline_moment moments[] = {
 		moment(0, 100, 500, NODES(NULL)),
 		moment(10, 100, 500, NODES("b", NULL)),
 		moment(299, 100, 2600, NODES("b", NULL)),
@@ -165,7 +165,7 @@ static void test_placements(void **unused)
 static void test_an_ended_pod_is_not_judged(void **unused)
 {
 	static const char *const texts[] = {"now", NULL};
-	struct replay_moment moments[] = {
+	struct offline_moment moments[] = {
 		moment(0, 100, 500, NODES(NULL)),
 		moment(10, 100, 500, NODES("b", NULL)),
 		moment(310, 100, 2600, NODES("-b", NULL)),
@@ -185,7 +185,7 @@ static void test_waves(void **unused)
 		"soon:scale-down-unneeded-time=30s;assume-unneeded-for=1m;extra-capacity-min-rate="
 		"0",
 		"usual:assume-unneeded-for=1m;extra-capacity-min-rate=0", NULL};
-	struct replay_moment moments[] = {
+	struct offline_moment moments[] = {
 		moment(0, 100, 1000, NODES("a", "b", "b", "b", "b", NULL)),
 		moment(60, 100, 1000, NODES("a", "b", "b", "b", "b", NULL)),
 		moment(120, 100, 2600, NODES("a", "b", "b", "b", "b", NULL)),
@@ -210,7 +210,7 @@ static void test_destination_of_two_waves(void **unused)
 		"soon:scale-down-unneeded-time=30s;assume-unneeded-for=1m;extra-capacity-min-rate="
 		"0",
 		NULL};
-	struct replay_moment moments[] = {
+	struct offline_moment moments[] = {
 		moment(0, 100, 1000, NODES("a", "b", "b", "b", "b", NULL)),
 		moment(60, 100, 2600, NODES("a", "b", "b", "b", "b", NULL)),
 		moment(120, 2600, 1000,
@@ -242,7 +242,7 @@ static void test_refusals(void **unused)
 		{{"x:foo=1"}, "--policy x: unknown option --foo"},
 		{{"x:blend=Nope=1"}, "--policy x: there is no plugin \"Nope\""},
 	};
-	struct replay_moment m = moment(0, 100, 1000, NODES("a", NULL));
+	struct offline_moment m = moment(0, 100, 1000, NODES("a", NULL));
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -256,7 +256,7 @@ static void test_refusals(void **unused)
 			fail_msg("%s: \"%s\"", rows[i].texts[0], error.text);
 		policies_fini(&all);
 	}
-	replay_moment_fini(&m);
+	offline_moment_fini(&m);
 }
 
 /* A segment that stands for itself: a view of a node, and with_pod of a pod on it. */

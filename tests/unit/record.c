@@ -296,14 +296,14 @@ static void remove_record(const char *dir)
 /* The nodes of the view at that time; or its negative error, with the reason. */
 static int nodes_at(struct replay *r, int64_t at_ns, struct error *error)
 {
-	struct replay_moment m;
+	struct offline_moment m;
 	int rc = replay_go(r, at_ns, error);
 
 	if (rc)
 		return rc;
 	replay_take(r, at_ns, &m);
 	rc = (int)m.view->node_count;
-	replay_moment_fini(&m);
+	offline_moment_fini(&m);
 	return rc;
 }
 
