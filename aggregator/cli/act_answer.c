@@ -122,16 +122,11 @@ static void print_act(struct cli *cli, const cJSON *doc)
 {
 	if (document_text(doc, "actuator.holder"))
 		print_head(cli, doc);
-	if (document_first(doc, "actuator.nodes"))
-		columns_print_list(cli, doc, "actuator.nodes", "name", node_columns, NULL, NULL);
-	if (document_first(doc, "actuator.destinations"))
-		columns_print_list(cli, doc, "actuator.destinations", "node", destination_columns,
-				   NULL, NULL);
-	if (document_first(doc, "actuator.rescues"))
-		columns_print_list(cli, doc, "actuator.rescues", "name", rescue_columns, NULL,
-				   NULL);
-	if (document_first(doc, "requests"))
-		columns_print_list(cli, doc, "requests", "id", request_columns, NULL, NULL);
+	columns_print_list(cli, doc, "actuator.nodes", "name", node_columns, NULL, NULL);
+	columns_print_list(cli, doc, "actuator.destinations", "node", destination_columns, NULL,
+			   NULL);
+	columns_print_list(cli, doc, "actuator.rescues", "name", rescue_columns, NULL, NULL);
+	columns_print_list(cli, doc, "requests", "id", request_columns, NULL, NULL);
 }
 
 static int judge_act(struct cli *cli, const cJSON *doc)

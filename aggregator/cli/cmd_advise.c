@@ -249,7 +249,7 @@ static void explain_all(struct advise *a)
 
 static void show_table(struct advise *a)
 {
-	struct row row = {.cli = a->cli, .table = columns_start(a->cli, columns, fields)};
+	struct row row = columns_start(a->cli, columns, fields);
 
 	for (row.item = document_first(a->items, ""); row.item; row.item = row.item->next) {
 		const char *namespace = document_text_or(row.item, "namespace", ""),
@@ -259,12 +259,10 @@ static void show_table(struct advise *a)
 					document_text_or(row.item, "workload.name", ""),
 					*container ? "/" : "", container);
 
-		columns_add_row(&row, name, document_number(row.item, "urgency"), columns, fields);
+		columns_add_row(&row, name, document_number(row.item, "urgency"));
 		free(name);
 	}
-	columns_hide(a->cli, row.table, columns);
-	columns_print(a->cli, row.table, "");
-	table_free(row.table);
+	columns_end(a->cli, &row, "");
 	if (output_is_rows(a->cli->form))
 		return;
 	if (a->cli->options->explain)

@@ -253,7 +253,7 @@ static bool is_shown(const struct usage_table *n, const struct column *c, size_t
 	if (wide)
 		return !c->narrow;
 	if (c->cell == cell_status)
-		return !table_holds_only(n->table, index, plain);
+		return !table_holds_only(n->row.table, index, plain);
 	if (strcmp(c->title, "WORKSET") == 0)
 		return !n->known;
 	return strcmp(c->title, "WAITING") == 0 ? n->known : !c->wide;
@@ -353,7 +353,7 @@ static void add_total(void *context, const cJSON *page)
 	    n->cli->options->output == OUTPUT_JSON)
 		return;
 	usage_table_add(n, total, "*", INFINITY, ROW_APART, NAN);
-	table_sums_up(n->table);
+	table_sums_up(n->row.table);
 }
 
 const struct usage_kind nodes_kind = {

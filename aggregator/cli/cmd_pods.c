@@ -291,13 +291,13 @@ static bool is_shown(const struct usage_table *p, const struct column *c, size_t
 	if (c->cell == cell_p95)
 		return o->sort == BY_P95;
 	if (c->cell == cell_status)
-		return wide || !table_holds_only(p->table, index, running);
+		return wide || !table_holds_only(p->row.table, index, running);
 	if (c->cell == usage_cell_age && p->stale)
 		return true;
 	if (c->cell == usage_cell_age && !wide)
 		return false;
 	return (wide || !c->wide) &&
-	       !(o->containers && table_holds_only(p->table, index, columns_unknown));
+	       !(o->containers && table_holds_only(p->row.table, index, columns_unknown));
 }
 
 /* clang-format off */

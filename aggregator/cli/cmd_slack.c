@@ -103,19 +103,14 @@ static bool is_hidden(const struct cli *cli, const cJSON *item)
 
 static void print_table(struct cli *cli, const cJSON *doc)
 {
-	struct row row = {.cli = cli, .table = columns_start(cli, columns, fields)};
-	size_t place = 0;
+	struct row row = columns_start(cli, columns, fields);
 
 	for (row.item = document_first(doc, "items"); row.item; row.item = row.item->next)
 		if (!is_hidden(cli, row.item))
-			columns_add_row(&row, document_text_or(row.item, "name", "-"),
-					-(double)place++, columns, fields);
-	columns_hide(cli, row.table, columns);
-	if (place) {
-		columns_print(cli, row.table, "slack");
+			columns_add_next(&row, document_text_or(row.item, "name", "-"));
+	columns_end(cli, &row, row.count ? "slack" : NULL);
+	if (row.count)
 		buf_add_char(&cli->out, '\n');
-	}
-	table_free(row.table);
 }
 
 /* --- words ------------------------------------------------------------------------------------ */

@@ -14,8 +14,8 @@
 const char *const columns_unknown[] = {"-", NULL};
 const char *const columns_nothing[] = {"-", "none", "0", NULL};
 
-struct table *columns_start(const struct cli *cli, const struct column *columns,
-			    const struct csv_field *fields)
+struct row columns_start(const struct cli *cli, const struct column *columns,
+			 const struct csv_field *fields)
 {
 	struct table *t = table_new();
 	size_t count = 0;
@@ -32,17 +32,17 @@ struct table *columns_start(const struct cli *cli, const struct column *columns,
 				table_spare(t, i);
 	for (const struct csv_field *f = fields; f && f->title; f++)
 		csv_column(cli, t, f->title);
-	return t;
+	return (struct row){.cli = cli, .columns = columns, .fields = fields, .table = t};
 }
 
-void columns_add_row(const struct row *r, const char *name, double key,
-		     const struct column *columns, const struct csv_field *fields)
+void columns_add_row(struct row *r, const char *name, double key)
 {
+	r->count++;
 	table_row(r->table, name);
 	table_key(r->table, key);
-	for (const struct column *c = columns; c->title; c++)
+	for (const struct column *c = r->columns; c->title; c++)
 		c->cell(r, c);
-	for (const struct csv_field *f = fields; f && f->title; f++) {
+	for (const struct csv_field *f = r->fields; f && f->title; f++) {
 		const cJSON *value = document_at(r->item, f->path);
 
 		if (cJSON_IsNumber(value))
@@ -54,38 +54,34 @@ void columns_add_row(const struct row *r, const char *name, double key,
 	}
 }
 
-void columns_show(const struct cli *cli, struct table *t, const struct column *columns,
-		  size_t index, bool shown)
+void columns_add_next(struct row *r, const char *name)
 {
-	struct columns_shown *all = cli->shown;
+	columns_add_row(r, name, -(double)r->count);
+}
+
+void columns_show(const struct row *r, size_t index, bool shown)
+{
+	struct columns_shown *all = r->cli->shown;
+	const struct column *column = &r->columns[index];
 	struct column_shown *of;
 	size_t i = 0, width;
 
-	while (all && i < all->count && all->of[i].column != &columns[index])
+	while (all && i < all->count && all->of[i].column != column)
 		i++;
+	if (column->empty && table_holds_only(r->table, index, column->empty))
+		shown = false;
 	if (!shown && (!all || i == all->count)) {
-		table_hide(t, index);
+		table_hide(r->table, index);
 		return;
 	}
 	if (!all)
 		return;
 	if (i == all->count)
-		ARRAY_ADD(all->of, all->count) = (struct column_shown){.column = &columns[index]};
+		ARRAY_ADD(all->of, all->count) = (struct column_shown){.column = column};
 	of = &all->of[i];
-	width = table_widen(t, index, of->width);
+	width = table_widen(r->table, index, of->width);
 	all->grown |= width > of->width;
 	of->width = width;
-}
-
-void columns_hide(const struct cli *cli, struct table *t, const struct column *columns)
-{
-	bool wide = cli->options->output == OUTPUT_WIDE;
-
-	for (size_t i = 0; columns[i].title; i++)
-		columns_show(cli, t, columns, i,
-			     !(wide ? columns[i].narrow : columns[i].wide) &&
-				     !(columns[i].empty &&
-				       table_holds_only(t, i, columns[i].empty)));
 }
 
 /* A picture that is drawn again and again stays within the terminal; what is printed once may wrap. */
@@ -116,30 +112,32 @@ void columns_print(struct cli *cli, struct table *t, const char *kind)
 		table_print(t, &style, &cli->out);
 }
 
-void columns_print_part(struct cli *cli, struct table *t)
+void columns_end(struct cli *cli, struct row *r, const char *kind)
 {
+	bool wide = cli->options->output == OUTPUT_WIDE;
 	struct table_style style = style_of(cli);
 
-	buf_add_char(&cli->out, '\n');
-	table_print(t, &style, &cli->out);
+	for (size_t i = 0; r->columns[i].title; i++)
+		columns_show(r, i, !(wide ? r->columns[i].narrow : r->columns[i].wide));
+	if (kind) {
+		columns_print(cli, r->table, kind);
+	} else if (r->count) {
+		buf_add_char(&cli->out, '\n');
+		table_print(r->table, &style, &cli->out);
+	}
+	table_free(r->table);
 }
 
 void columns_print_list(struct cli *cli, const cJSON *doc, const char *list, const char *name,
 			const struct column *columns, const struct csv_field *fields,
 			const char *kind)
 {
-	struct row row = {.cli = cli, .table = columns_start(cli, columns, fields), .doc = doc};
-	double place = 0;
+	struct row row = columns_start(cli, columns, fields);
 
+	row.doc = doc;
 	for (row.item = document_first(doc, list); row.item; row.item = row.item->next)
-		columns_add_row(&row, document_text_or(row.item, name, ""), -place++, columns,
-				fields);
-	columns_hide(cli, row.table, columns);
-	if (kind)
-		columns_print(cli, row.table, kind);
-	else
-		columns_print_part(cli, row.table);
-	table_free(row.table);
+		columns_add_next(&row, document_text_or(row.item, name, ""));
+	columns_end(cli, &row, kind);
 }
 
 /* --- cells ------------------------------------------------------------------------------------ */

@@ -10,16 +10,21 @@
 #include "shared/table.h"
 #include "shared/units.h"
 
-/* What the cells of a row are made of. All is borrowed. */
+struct column;
+struct csv_field;
+
+/* What the cells of a row are made of. All is borrowed, but the table. */
 struct row {
 	const struct cli *cli;
-	struct table *table;
+	const struct column *columns;
+	const struct csv_field *fields; /* may be NULL */
+	struct table *table; /* owned */
+	size_t count; /* rows so far */
 	const cJSON *doc; /* the whole answer */
 	const cJSON *item; /* what the row is about */
 	const void *more; /* for cells of the command itself */
 };
 
-struct column;
 /* Adds one cell to the row. */
 typedef void column_cell(const struct row *r, const struct column *c);
 
@@ -54,12 +59,13 @@ struct csv_field {
 	const char *path; /* of a number, text or truth; what is absent or null is empty */
 };
 
-/* A table without rows; fields may be NULL. The caller frees it. */
-struct table *columns_start(const struct cli *cli, const struct column *columns,
-			    const struct csv_field *fields);
-/* A row with all its cells; name and key as for table_row() and table_key(). */
-void columns_add_row(const struct row *r, const char *name, double key,
-		     const struct column *columns, const struct csv_field *fields);
+/* A table without rows; fields may be NULL. For columns_end(). */
+struct row columns_start(const struct cli *cli, const struct column *columns,
+			 const struct csv_field *fields);
+/* Adds a row with all its cells; name and key as for table_row() and table_key(). */
+void columns_add_row(struct row *r, const char *name, double key);
+/* The same behind all others. */
+void columns_add_next(struct row *r, const char *name);
 /* Columns that runs of a command show, and their widths, for all of the runs to have the same. */
 struct columns_shown {
 	struct column_shown {
@@ -70,21 +76,25 @@ struct columns_shown {
 	bool grown; /* by a run; the caller resets it */
 };
 
-/* Hides the column, unless it is to be shown or is among cli->shown, whose width it then gets. */
-void columns_show(const struct cli *cli, struct table *t, const struct column *columns,
-		  size_t index, bool shown);
-/* Leaves out, by the rules of the columns, what is not shown; once all rows are there. */
-void columns_hide(const struct cli *cli, struct table *t, const struct column *columns);
+/*
+ * Hides the column, unless it is to be shown and not empty, or is among cli->shown, whose width it then
+ * gets.
+ */
+void columns_show(const struct row *r, size_t index, bool shown);
 /*
  * Sorts, limits and prints a table as the options say; nothing with -o json. kind is what kubectl
  * would call a row's thing ("node"); "": names of rows begin with it.
  */
 void columns_print(struct cli *cli, struct table *t, const char *kind);
-/* A table beside another, behind an empty line: its rows in their order, and all of them. */
-void columns_print_part(struct cli *cli, struct table *t);
+/*
+ * Prints the table without the columns that the rules of struct column leave out, and frees it. kind as
+ * for columns_print(); NULL: it stands beside another, behind an empty line, and has all its rows in
+ * their order; nothing where there is none.
+ */
+void columns_end(struct cli *cli, struct row *r, const char *kind);
 /*
  * A table of the items of a list in the answer, in their order. name is the member that names a row;
- * -o name leaves out rows without it. kind as for columns_print(); NULL: it stands beside another.
+ * -o name leaves out rows without it. kind as for columns_end().
  */
 void columns_print_list(struct cli *cli, const cJSON *doc, const char *list, const char *name,
 			const struct column *columns, const struct csv_field *fields,

@@ -105,8 +105,7 @@ static void print_wave(struct cli *cli, const cJSON *wave)
 	drain_print_moves(cli, document_first(wave, "nodes"), false);
 	if (document_number(wave, "pods") > 0)
 		drain_print_destinations(cli, wave);
-	if (document_first(wave, "disruptions"))
-		drain_print_costs(cli, wave);
+	drain_print_costs(cli, wave);
 }
 
 /* --- words ------------------------------------------------------------------------------------ */

@@ -164,21 +164,19 @@ static void add_reason_data(const struct row *r)
 
 void drain_print_nodes(struct cli *cli, const cJSON *doc)
 {
-	struct row row = {.cli = cli, .doc = doc};
+	struct row row = columns_start(cli, node_columns, fields);
 
-	row.table = columns_start(cli, node_columns, fields);
+	row.doc = doc;
 	csv_column(cli, row.table, "reason");
 	csv_column(cli, row.table, "text");
 	for (row.item = document_first(doc, "items"); row.item; row.item = row.item->next) {
 		double rank = rank_of(row.item) + rank_within(doc, row.item);
 
 		columns_add_row(&row, document_text_or(row.item, "name", "-"),
-				key_of(cli, row.item, rank), node_columns, fields);
+				key_of(cli, row.item, rank));
 		add_reason_data(&row);
 	}
-	columns_hide(cli, row.table, node_columns);
-	columns_print(cli, row.table, "node");
-	table_free(row.table);
+	columns_end(cli, &row, "node");
 }
 
 /* --- tables of the wave ----------------------------------------------------------------------- */
@@ -225,19 +223,15 @@ static const struct column move_columns[] = {
 
 void drain_print_moves(struct cli *cli, const cJSON *first, bool one)
 {
-	struct row row = {.cli = cli, .table = columns_start(cli, move_columns, NULL)};
-	size_t count = 0;
+	struct row row = columns_start(cli, move_columns, NULL);
 
 	for (const cJSON *node = first; node; node = one ? NULL : node->next) {
 		row.more = document_text_or(node, "name", "-");
 		row.item = document_first(node, "moves");
-		for (; row.item; row.item = row.item->next, count++)
-			columns_add_row(&row, "", 0, move_columns, NULL);
+		for (; row.item; row.item = row.item->next)
+			columns_add_next(&row, "");
 	}
-	columns_hide(cli, row.table, move_columns);
-	if (count)
-		columns_print_part(cli, row.table);
-	table_free(row.table);
+	columns_end(cli, &row, NULL);
 }
 
 /* clang-format off */

@@ -60,12 +60,12 @@ static const struct column number_columns[] = {
 	{0},
 };
 
-static void add_row(const struct row *r, size_t place)
+static void add_row(struct row *r)
 {
 	double asked = amount_of(r, "requests"), used = amount_of(r, "quota.used");
 	const char *resource = r->more, *unit = quota_unit(resource);
 
-	columns_add_row(r, resource, -(double)place, number_columns, NULL);
+	columns_add_next(r, resource);
 	csv_text(r, resource);
 	csv_text(r, *unit ? unit : "count");
 	csv_number(r, isfinite(asked) ? asked : 0);
@@ -79,11 +79,9 @@ static void print_numbers(struct cli *cli, const cJSON *doc)
 {
 	static const char *const members[] = {"requests", "quota.min", "quota.max"};
 	static const char *const titles[] = {"resource", "unit", "asked", "used", "min", "max"};
-	struct row row = {.cli = cli,
-			  .table = columns_start(cli, number_columns, NULL),
-			  .doc = doc};
-	size_t place = 0;
+	struct row row = columns_start(cli, number_columns, NULL);
 
+	row.doc = doc;
 	for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
 		csv_column(cli, row.table, titles[i]);
 	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
@@ -96,10 +94,10 @@ static void print_numbers(struct cli *cli, const cJSON *doc)
 			for (size_t k = 0; k < i; k++)
 				seen |= isfinite(amount_of(&row, members[k]));
 			if (!seen)
-				add_row(&row, place++);
+				add_row(&row);
 		}
 	}
-	if (place && document_at(doc, "quota")) {
+	if (row.count && document_at(doc, "quota")) {
 		buf_add_char(&cli->out, '\n');
 		columns_print(cli, row.table, "resource");
 	}
@@ -185,22 +183,18 @@ static const struct csv_field victim_fields[] = {
 
 static void print_victims(struct cli *cli, const cJSON *doc)
 {
-	struct row row = {.cli = cli, .table = columns_start(cli, victim_columns, victim_fields)};
-	size_t place = 0;
+	struct row row = columns_start(cli, victim_columns, victim_fields);
 
 	for (row.item = document_first(doc, "victims"); row.item; row.item = row.item->next) {
 		char *name = mem_printf("%s\n%s", document_text_or(row.item, "namespace", ""),
 					document_text_or(row.item, "name", ""));
 
-		columns_add_row(&row, name, -(double)place++, victim_columns, victim_fields);
+		columns_add_next(&row, name);
 		free(name);
 	}
-	columns_hide(cli, row.table, victim_columns);
-	if (place) {
+	if (row.count)
 		buf_add_char(&cli->out, '\n');
-		columns_print(cli, row.table, "pod");
-	}
-	table_free(row.table);
+	columns_end(cli, &row, row.count ? "pod" : NULL);
 }
 
 static void print_lines(struct cli *cli, const cJSON *list, const char *title)

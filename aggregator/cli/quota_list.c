@@ -153,31 +153,27 @@ static const struct column columns[] = {
 /* clang-format on */
 
 /* A row for each resource. One that names nothing is there all the same. */
-static void add_quota(const struct row *r, size_t *place)
+static void add_quota(struct row *r, struct resource_row *more)
 {
 	const char *name = document_text_or(r->item, "namespace", "");
 	const cJSON *reason = document_first(r->item, "reasons");
 
 	do {
-		const struct resource_row more = {document_text_or(reason, "resource", "-"), reason,
-						  false};
-		const struct row row = {r->cli, r->table, r->doc, r->item, &more};
-
-		columns_add_row(&row, name, -(double)(*place)++, columns, NULL);
+		*more = (struct resource_row){document_text_or(reason, "resource", "-"), reason,
+					      false};
+		columns_add_next(r, name);
 		reason = reason ? reason->next : NULL;
 	} while (reason);
 }
 
 /* A row for each resource of all quotas. */
-static void add_total(const struct row *r, const cJSON *total, size_t *place)
+static void add_total(struct row *r, struct resource_row *more)
 {
-	const cJSON *amount = quota_first_amount(total, "used");
+	const cJSON *amount = quota_first_amount(r->item, "used");
 
 	for (; amount; amount = amount->next) {
-		const struct resource_row more = {quota_resource(amount->string), NULL, true};
-		const struct row row = {r->cli, r->table, r->doc, total, &more};
-
-		columns_add_row(&row, "*", -(double)(*place)++, columns, NULL);
+		*more = (struct resource_row){quota_resource(amount->string), NULL, true};
+		columns_add_next(r, "*");
 		table_sums_up(r->table);
 	}
 }
@@ -210,10 +206,8 @@ struct keys {
 
 static void add_key(struct keys *keys, const char *key)
 {
-	for (size_t i = 0; i < keys->count; i++)
-		if (strcmp(keys->of[i], key) == 0)
-			return;
-	ARRAY_ADD(keys->of, keys->count) = key;
+	if (!array_find_text(keys->of, keys->count, sizeof(*keys->of), key))
+		ARRAY_ADD(keys->of, keys->count) = key;
 }
 
 static struct keys find_keys(const cJSON *items)
@@ -244,14 +238,12 @@ static void print_csv(struct cli *cli, const cJSON *items)
 {
 	static const struct column none[] = {{0}};
 	struct keys keys = find_keys(items);
-	struct row row = {.cli = cli, .table = columns_start(cli, none, fields)};
-	double place = 0;
+	struct row row = columns_start(cli, none, fields);
 
 	for (size_t i = 0; i < keys.count; i++)
 		add_columns(cli, row.table, quota_resource(keys.of[i]));
 	for (row.item = items; row.item; row.item = row.item->next) {
-		columns_add_row(&row, document_text_or(row.item, "namespace", "-"), -place++, none,
-				fields);
+		columns_add_next(&row, document_text_or(row.item, "namespace", "-"));
 		for (size_t i = 0; i < keys.count; i++) {
 			const char *resource = quota_resource(keys.of[i]);
 
@@ -260,8 +252,7 @@ static void print_csv(struct cli *cli, const cJSON *items)
 			csv_number(&row, quota_real_use(row.item, resource));
 		}
 	}
-	columns_print(cli, row.table, "elasticquota");
-	table_free(row.table);
+	columns_end(cli, &row, "elasticquota");
 	free(keys.of);
 }
 
@@ -270,21 +261,20 @@ static void print_csv(struct cli *cli, const cJSON *items)
 /* The rows of these items, and of their total, which may be NULL. */
 static void print_table(struct cli *cli, const cJSON *items, const cJSON *total)
 {
-	struct row row = {.cli = cli};
-	size_t place = 0;
+	struct resource_row more;
+	struct row row;
 
 	if (cli->form == OUTPUT_CSV) {
 		print_csv(cli, items);
 		return;
 	}
-	row.table = columns_start(cli, columns, NULL);
-	add_total(&row, total, &place);
+	row = columns_start(cli, columns, NULL);
+	row.more = &more;
+	row.item = total;
+	add_total(&row, &more);
 	for (row.item = items; row.item; row.item = row.item->next)
-		add_quota(&row, &place);
-	columns_hide(cli, row.table, columns);
-	if (place)
-		columns_print(cli, row.table, "elasticquota");
-	table_free(row.table);
+		add_quota(&row, &more);
+	columns_end(cli, &row, row.count ? "elasticquota" : NULL);
 }
 
 static void print_list(struct cli *cli, const cJSON *doc)

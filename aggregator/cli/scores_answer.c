@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "aggregator/cli/lines.h"
 #include "aggregator/cli/usage.h"
@@ -164,12 +165,11 @@ static void add_data_cells(const struct row *r, const cJSON *plugins)
 	}
 }
 
-/* Items come in order already. */
-static void print_table(struct cli *cli, cJSON *const *items, size_t count)
+static void print_table(struct cli *cli, const cJSON *first)
 {
-	const cJSON *plugins = count ? document_at(items[0], "plugins") : NULL;
-	struct column *columns = make_columns(plugins, count && tells_fits(items[0]));
-	struct row row = {.cli = cli, .table = columns_start(cli, columns, fields)};
+	const cJSON *plugins = document_at(first, "plugins");
+	struct column *columns = make_columns(plugins, tells_fits(first));
+	struct row row = columns_start(cli, columns, fields);
 	struct buf fallbacks = BUF_INIT;
 
 	for (const cJSON *plugin = document_first(plugins, ""); plugin; plugin = plugin->next) {
@@ -181,17 +181,13 @@ static void print_table(struct cli *cli, cJSON *const *items, size_t count)
 		free(score);
 		free(fallback);
 	}
-	for (size_t i = 0; i < count; i++) {
-		read_fallbacks(items[i], &fallbacks);
-		row.item = items[i];
+	for (row.item = first; row.item; row.item = row.item->next) {
+		read_fallbacks(row.item, &fallbacks);
 		row.more = fallbacks.data;
-		columns_add_row(&row, document_text_or(items[i], "node", ""), -(double)i, columns,
-				fields);
+		columns_add_next(&row, document_text_or(row.item, "node", ""));
 		add_data_cells(&row, plugins);
 	}
-	columns_hide(cli, row.table, columns);
-	columns_print(cli, row.table, "node");
-	table_free(row.table);
+	columns_end(cli, &row, "node");
 	free(columns);
 	buf_fini(&fallbacks);
 }
@@ -240,10 +236,10 @@ static const struct column terms[] = {
 static void explain_terms(struct cli *cli, const cJSON *plugin)
 {
 	struct table_style style = {.headers = false, .color = cli->color};
-	struct row row = {.cli = cli, .table = columns_start(cli, terms, NULL)};
+	struct row row = columns_start(cli, terms, NULL);
 
 	for (row.item = document_first(plugin, "terms"); row.item; row.item = row.item->next)
-		columns_add_row(&row, "", 0, terms, NULL);
+		columns_add_next(&row, "");
 	table_print(row.table, &style, &cli->out);
 	table_free(row.table);
 }
@@ -305,34 +301,32 @@ static void explain_expected(struct cli *cli, const cJSON *doc)
 	buf_add_char(&cli->out, '\n');
 }
 
-static void print_explanation(struct cli *cli, const cJSON *doc, cJSON *const *items, size_t count)
+static void print_explanation(struct cli *cli, const cJSON *doc, const cJSON *first)
 {
-	size_t most = cli->options->limit > 0 ? (size_t)cli->options->limit : count;
+	int64_t limit = cli->options->limit, shown = 0;
 
 	explain_expected(cli, doc);
 	explain_counts(cli, doc);
 
-	for (size_t i = 0; i < count && i < most; i++) {
-		if (i)
+	for (const cJSON *item = first; item && (limit <= 0 || shown < limit); item = item->next) {
+		if (shown++)
 			buf_add_char(&cli->out, '\n');
-		explain_node(cli, items[i]);
+		explain_node(cli, item);
 	}
 }
 
 /* --- both ------------------------------------------------------------------------------------- */
 
-static int compare_names(const void *a, const void *b)
+static int compare_names(const cJSON *a, const cJSON *b)
 {
-	return strcmp(document_text_or(*(cJSON *const *)a, "node", ""),
-		      document_text_or(*(cJSON *const *)b, "node", ""));
+	return strcmp(document_text_or(a, "node", ""), document_text_or(b, "node", ""));
 }
 
 /* Nodes where the pod fits, or nobody knows, come first; greatest scores first, none last. */
-static int compare_scores(const void *a, const void *b)
+static int compare_scores(const cJSON *a, const cJSON *b)
 {
-	bool p = is_unfit(*(cJSON *const *)a), q = is_unfit(*(cJSON *const *)b);
-	double x = document_number(*(cJSON *const *)a, "score"),
-	       y = document_number(*(cJSON *const *)b, "score");
+	bool p = is_unfit(a), q = is_unfit(b);
+	double x = document_number(a, "score"), y = document_number(b, "score");
 
 	return COMPARE(p, q)
 		?: COMPARE(!!isnan(x), !!isnan(y))
@@ -340,44 +334,40 @@ static int compare_scores(const void *a, const void *b)
 		?: compare_names(a, b);
 }
 
-/* In the order of the options; the caller frees it. */
-static cJSON **sort_items(const struct cli *cli, const cJSON *doc, size_t *count)
+/* The first item, after they were sorted as the options say. */
+static const cJSON *sort_items(const struct cli *cli, const cJSON *doc)
 {
-	const cJSON *list = document_at(doc, "items");
-	cJSON **items = mem_zalloc((size_t)cJSON_GetArraySize(list), sizeof(cJSON *));
+	cJSON *list = (cJSON *)document_at(doc, "items");
+	int (*compare)(const cJSON *a, const cJSON *b) =
+		cli->options->sort == BY_NAME ? compare_names : compare_scores;
 
-	*count = 0;
-	for (cJSON *item = document_first(list, ""); item; item = item->next)
-		items[(*count)++] = item;
-	if (*count > 1)
-		qsort(items, *count, sizeof(cJSON *),
-		      cli->options->sort == BY_NAME ? compare_names : compare_scores);
-	return items;
+	DL_SORT(list->child, compare);
+	return list->child;
 }
 
 /* Of nodes that were named, the first where the pod does not fit. */
-static int check_fits(struct cli *cli, cJSON *const *items, size_t count)
+static int check_fits(struct cli *cli, const cJSON *first)
 {
-	for (size_t i = 0; cli->operand_count && i < count; i++)
-		if (is_unfit(items[i]))
+	for (const cJSON *item = cli->operand_count ? first : NULL; item; item = item->next)
+		if (is_unfit(item))
 			return error_fail(&cli->reason, CLI_REFUSED,
 					  "the pod does not fit on node \"%s\": %s",
-					  document_text_or(items[i], "node", "-"),
-					  document_text_or(items[i], "fitReason", "-"));
+					  document_text_or(item, "node", "-"),
+					  document_text_or(item, "fitReason", "-"));
 	return CLI_OK;
 }
 
-static int check_states(struct cli *cli, cJSON *const *items, size_t count)
+static int check_states(struct cli *cli, const cJSON *first)
 {
 	struct buf fallbacks = BUF_INIT;
 	struct usage_tally tally;
 	int code;
 
 	usage_tally_init(&tally, cli, "node");
-	for (size_t i = 0; i < count; i++) {
-		const char *node = document_text(items[i], "node");
+	for (const cJSON *item = first; item; item = item->next) {
+		const char *node = document_text(item, "node");
 
-		read_fallbacks(items[i], &fallbacks);
+		read_fallbacks(item, &fallbacks);
 		if (node)
 			usage_tally_add(&tally, node, read_state(fallbacks.data), NAN);
 	}
@@ -389,27 +379,20 @@ static int check_states(struct cli *cli, cJSON *const *items, size_t count)
 
 static int judge(struct cli *cli, const cJSON *doc)
 {
-	size_t count;
-	cJSON **items = sort_items(cli, doc, &count);
-	int code = check_fits(cli, items, count);
+	const cJSON *first = sort_items(cli, doc);
 
-	if (code == CLI_OK)
-		code = check_states(cli, items, count);
-	free(items);
-	return code;
+	return check_fits(cli, first) ?: check_states(cli, first);
 }
 
 static void print(struct cli *cli, const cJSON *doc)
 {
-	size_t count;
-	cJSON **items = sort_items(cli, doc, &count);
+	const cJSON *first = sort_items(cli, doc);
 
 	if (cli->options->explain)
-		print_explanation(cli, doc, items, count);
+		print_explanation(cli, doc, first);
 	else
-		print_table(cli, items, count);
+		print_table(cli, first);
 	lines_print_warnings(cli, doc);
-	free(items);
 }
 
 const struct answer scores_answer = {.members = {"items"}, .print = print, .judge = judge};

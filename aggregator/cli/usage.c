@@ -145,14 +145,14 @@ void usage_table_init(struct usage_table *t, const struct usage_kind *kind, cons
 	*t = (struct usage_table){
 		.kind = kind,
 		.cli = cli,
-		.table = columns_start(cli, kind->columns, kind->fields),
+		.row = columns_start(cli, kind->columns, kind->fields),
 	};
 	usage_tally_init(&t->tally, cli, kind->what);
 }
 
 void usage_table_fini(struct usage_table *t)
 {
-	table_free(t->table);
+	table_free(t->row.table);
 	usage_tally_fini(&t->tally);
 }
 
@@ -160,9 +160,11 @@ void usage_table_add(struct usage_table *t, const cJSON *item, const char *name,
 		     enum row_state state, double age)
 {
 	const struct measured measured = {state, age};
-	const struct row row = {.cli = t->cli, .table = t->table, .item = item, .more = &measured};
+	struct row row = t->row;
 
-	columns_add_row(&row, name, key, t->kind->columns, t->kind->fields);
+	row.item = item;
+	row.more = &measured;
+	columns_add_row(&row, name, key);
 }
 
 int usage_table_finish(struct usage_table *t, struct cli *cli)
@@ -170,12 +172,10 @@ int usage_table_finish(struct usage_table *t, struct cli *cli)
 	const struct column *columns = t->kind->columns;
 
 	for (size_t i = 0; columns[i].title; i++)
-		columns_show(cli, t->table, columns, i,
+		columns_show(&t->row, i,
 			     !(columns[i].of_api && !t->known) &&
-				     t->kind->is_shown(t, &columns[i], i) &&
-				     !(columns[i].empty &&
-				       table_holds_only(t->table, i, columns[i].empty)));
-	columns_print(cli, t->table, t->kind->what);
+				     t->kind->is_shown(t, &columns[i], i));
+	columns_print(cli, t->row.table, t->kind->what);
 	if (tally_total(&t->tally) == 0 && cli->operand_count == 0 && t->kind->judge_none) {
 		int code = t->kind->judge_none(cli);
 

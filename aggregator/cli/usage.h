@@ -36,7 +36,7 @@ int usage_tally_exit(const struct usage_tally *t, struct error *reason);
 struct usage_table {
 	const struct usage_kind *kind; /* borrowed, as is the next */
 	const struct cli *cli;
-	struct table *table; /* owned */
+	struct row row; /* without an item */
 	struct usage_tally tally;
 	bool namespaced; /* any row has a namespace */
 	bool stale; /* any is not fresh */
