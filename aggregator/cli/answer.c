@@ -68,12 +68,14 @@ int answer_get(struct cli *cli, const struct answer *a, struct buf *path)
 	return show(cli, a, rc, &body);
 }
 
-int answer_post(struct cli *cli, const struct answer *a, const char *path,
-		const struct buf *request)
+int answer_post(struct cli *cli, const struct answer *a, const char *path, cJSON *request)
 {
 	struct buf body = BUF_INIT;
-	int rc = client_post(cli->client, path, request->data, request->len, &body, &cli->reason);
+	char *json = cJSON_PrintUnformatted(request);
+	int rc = client_post(cli->client, path, json, strlen(json), &body, &cli->reason);
 
+	free(json);
+	cJSON_Delete(request);
 	return show(cli, a, rc, &body);
 }
 
@@ -92,13 +94,6 @@ void answer_print(struct cli *cli, const cJSON *doc)
 
 	print_json(cli, text, strlen(text));
 	free(text);
-}
-
-void answer_open_request(struct jsonw *w, struct buf *out, const char *pod, size_t pod_len)
-{
-	jsonw_begin(w, out);
-	jsonw_key(w, "pod");
-	buf_add(jsonw_json(w), pod, pod_len);
 }
 
 int answer_check_pod(struct cli *cli)

@@ -4,7 +4,6 @@
 
 #include "aggregator/cli/cli.h"
 #include "shared/document.h"
-#include "shared/jsonw.h"
 
 struct answer {
 	const char *about; /* for "the answer is not one about .."; NULL: any list will do */
@@ -29,30 +28,27 @@ extern const struct answer scores_answer, slack_answer; /* /v1/scores, /v1/slack
 int answer_show(struct cli *cli, const struct answer *a, const char *json, size_t len);
 /* The same of what the server answers. path is emptied. */
 int answer_get(struct cli *cli, const struct answer *a, struct buf *path);
-int answer_post(struct cli *cli, const struct answer *a, const char *path,
-		const struct buf *request);
+/* Frees the request. */
+int answer_post(struct cli *cli, const struct answer *a, const char *path, cJSON *request);
 /* An object of that kind, for the caller to fill and free. */
 cJSON *answer_new(const char *kind);
 /* Appends it to cli->out, in one line: jq and output_indent() make more of it. */
 void answer_print(struct cli *cli, const cJSON *doc);
-/* Begins the object that is POSTed about a pod, which is a JSON object. */
-void answer_open_request(struct jsonw *w, struct buf *out, const char *pod, size_t pod_len);
 /* CLI_USAGE with the reason where --pod is what cannot be read again with --watch, else CLI_OK. */
 int answer_check_pod(struct cli *cli);
 
 /* --- cmd_scores.c: the request, apart from sending it */
 
 /*
- * The body to POST: {"pod", "nodes", "plugins", "args", "blend", "variant", "explain"}; pod is a
- * JSON object. -EINVAL with the reason for a --blend or --plugin that cannot be read.
+ * The body to POST, which is the caller's: {"pod", "nodes", "plugins", "args", "blend", "variant",
+ * "explain"}; pod is a JSON object. NULL with the reason for a --blend or --plugin that cannot be read.
  */
-int scores_write_request(const struct cli *cli, const char *pod, size_t pod_len, struct buf *out,
-			 struct error *reason);
+cJSON *scores_request(const struct cli *cli, const char *pod, struct error *reason);
 /*
  * Of it what --plugin says. Each is NAME, NAME:ARGUMENT=VALUE,ARGUMENT=VALUE.. or NAME:{..}, an
  * object in JSON or YAML. In the short form values are read as YAML has them, and a dot in an
- * argument's name leads into an object. Writes "plugins", and "args" when there are any; nothing
+ * argument's name leads into an object. Adds "plugins", and "args" when there are any; nothing
  * where no plugin is named. Names and values are the API's to judge. -EINVAL with the reason for
  * what has another form.
  */
-int plugin_option_write(const struct option_list *plugins, struct jsonw *w, struct error *reason);
+int plugin_option_add(const struct option_list *plugins, cJSON *request, struct error *reason);

@@ -15,7 +15,6 @@
 #include "aggregator/api/policy_options.h"
 #include "aggregator/cli/client.h"
 #include "aggregator/api/pod_file.h"
-#include "shared/jsonw.h"
 
 enum { PDB_DEFAULT, PDB_HARD, PDB_SOFT };
 
@@ -109,43 +108,32 @@ static int get(struct cli *cli, const struct answer *answer, const char *segment
 }
 
 /* -n is the namespace of a pod that names none, as it is to kubectl. */
-static void write_request(const struct cli *cli, const struct buf *pod, bool preempt,
-			  struct buf *out)
-{
-	const struct cli_options *o = cli->options;
-	struct jsonw w;
-
-	answer_open_request(&w, out, pod->data, pod->len);
-	if (o->namespace)
-		jsonw_key_string(&w, "namespace", o->namespace);
-	if (o->variant)
-		jsonw_key_string(&w, "variant", o->variant);
-	if (preempt && o->node)
-		jsonw_key_string(&w, "nominatedNode", o->node);
-	if (preempt && o->pdb != PDB_DEFAULT)
-		jsonw_key_string(&w, "pdb", pdbs[o->pdb]);
-	jsonw_object_close(&w);
-}
-
 static int ask(struct cli *cli, const char *path, bool preempt, const struct answer *answer)
 {
-	struct buf pod = BUF_INIT, request = BUF_INIT;
-	const char *file = cli->options->pod;
-	int code;
+	const struct cli_options *o = cli->options;
+	struct buf pod = BUF_INIT;
+	int code = CLI_ERROR;
+	cJSON *request;
 
-	if (!file || !*file)
+	if (!o->pod || !*o->pod)
 		return error_fail(&cli->reason, CLI_USAGE,
 				  "--pod: give the pod, a file of YAML or JSON");
-	code = answer_check_pod(cli);
-	if (code)
-		return code;
-	code = CLI_ERROR;
-	if (pod_file_read(file, &pod, &cli->reason) == 0) {
-		write_request(cli, &pod, preempt, &request);
-		code = answer_post(cli, answer, path, &request);
+	if (answer_check_pod(cli))
+		return CLI_USAGE;
+	if (pod_file_read(o->pod, &pod, &cli->reason) == 0) {
+		request = cJSON_CreateObject();
+		cJSON_AddRawToObject(request, "pod", pod.data);
+		if (o->namespace)
+			cJSON_AddStringToObject(request, "namespace", o->namespace);
+		if (o->variant)
+			cJSON_AddStringToObject(request, "variant", o->variant);
+		if (preempt && o->node)
+			cJSON_AddStringToObject(request, "nominatedNode", o->node);
+		if (preempt && o->pdb != PDB_DEFAULT)
+			cJSON_AddStringToObject(request, "pdb", pdbs[o->pdb]);
+		code = answer_post(cli, answer, path, request);
 	}
 	buf_fini(&pod);
-	buf_fini(&request);
 	return code;
 }
 

@@ -147,132 +147,102 @@ static cJSON *parse_args(const char *option, const char *text, struct error *rea
 	return args;
 }
 
-/* Adds the arguments of one option, if it has any. */
-static int add_args(cJSON *all, const char *option, struct error *reason)
+/* One option; a plugin without arguments has no member in args. */
+static int add_plugin(cJSON *names, cJSON *args, const char *option, struct error *reason)
 {
 	size_t len = strcspn(option, ":");
+	cJSON *own = NULL;
 	char *name;
-	cJSON *args;
 
 	if (!len)
 		return fail(option, reason);
-	if (!option[len])
-		return 0;
-	args = parse_args(option, option + len + 1, reason);
-	if (!args)
-		return -EINVAL;
+	if (option[len]) {
+		own = parse_args(option, option + len + 1, reason);
+		if (!own)
+			return -EINVAL;
+	}
 	name = mem_strndup(option, len);
-	cJSON_AddItemToObject(all, name, args);
+	cJSON_AddItemToArray(names, cJSON_CreateString(name));
+	cJSON_AddItemToObject(args, name, own);
 	free(name);
 	return 0;
 }
 
-int plugin_option_write(const struct option_list *plugins, struct jsonw *w, struct error *reason)
+int plugin_option_add(const struct option_list *plugins, cJSON *request, struct error *reason)
 {
-	cJSON *all;
-	char *text;
+	cJSON *names, *args;
 	int rc = 0;
 
 	if (!plugins->count)
 		return 0;
-	all = cJSON_CreateObject();
+	names = cJSON_AddArrayToObject(request, "plugins");
+	args = cJSON_CreateObject();
 	for (size_t i = 0; i < plugins->count && !rc; i++)
-		rc = add_args(all, plugins->items[i], reason);
-	if (!rc) {
-		jsonw_key_array(w, "plugins");
-		for (size_t i = 0; i < plugins->count; i++) {
-			const char *option = plugins->items[i];
-			char *name = mem_strndup(option, strcspn(option, ":"));
-
-			jsonw_string(w, name);
-			free(name);
-		}
-		jsonw_array_close(w);
-		if (all->child) {
-			text = cJSON_PrintUnformatted(all);
-			jsonw_key(w, "args");
-			buf_add_str(jsonw_json(w), text);
-			cJSON_free(text);
-		}
-	}
-	cJSON_Delete(all);
+		rc = add_plugin(names, args, plugins->items[i], reason);
+	if (args->child)
+		cJSON_AddItemToObject(request, "args", args);
+	else
+		cJSON_Delete(args);
 	return rc;
 }
 
 /* --- the request ------------------------------------------------------------------------------ */
 
-/* The length of a number above 0 at text, as JSON writes it; 0: there is none. */
-static size_t weight_len(const char *text)
+/* A number above 0, as JSON writes it. */
+static bool is_weight(const char *text)
 {
 	size_t digits = strspn(text, "0123456789"), len = digits;
 
 	if (text[len] == '.')
 		len += 1 + strspn(text + len + 1, "0123456789");
-	if (digits == 0 || text[len - 1] == '.' || (digits > 1 && text[0] == '0'))
-		return 0;
-	return strtod(text, NULL) > 0 ? len : 0;
+	return digits > 0 && text[len - 1] != '.' && !(digits > 1 && text[0] == '0') &&
+	       !text[len] && strtod(text, NULL) > 0;
 }
 
-/* One PLUGIN=N of the list. */
-static int write_weight(struct jsonw *w, const char *text, size_t len, struct error *reason)
+/* PLUGIN=N,..; weights stay as they are written. */
+static int add_blend(cJSON *request, const char *text, struct error *reason)
 {
-	const char *equals = memchr(text, '=', len);
-	size_t name_len = equals ? (size_t)(equals - text) : 0;
-	size_t number_len = equals ? weight_len(equals + 1) : 0;
-	char *name;
+	cJSON *blend = cJSON_AddObjectToObject(request, "blend");
+	char *copy = mem_strdup(text), *at = copy, *part;
+	int rc = 0;
 
-	if (!name_len || !number_len || name_len + 1 + number_len != len)
-		return error_fail(reason, -EINVAL,
-				  "--blend: \"%.*s\" is not of the form PLUGIN=N with N above 0",
-				  (int)(len < 200 ? len : 200), text);
-	name = mem_strndup(text, name_len);
-	jsonw_key(w, name);
-	free(name);
-	buf_add(jsonw_json(w), equals + 1, number_len);
-	return 0;
-}
+	while (!rc && (part = strsep(&at, ","))) {
+		char *equals = strchr(part, '=');
 
-static int write_blend(struct jsonw *w, const char *blend, struct error *reason)
-{
-	jsonw_key_object(w, "blend");
-	for (const char *at = blend;; at++) {
-		size_t len = strcspn(at, ",");
-
-		if (write_weight(w, at, len, reason))
-			return -EINVAL;
-		at += len;
-		if (!*at)
-			break;
+		if (!equals || equals == part || !is_weight(equals + 1)) {
+			rc = error_fail(
+				reason, -EINVAL,
+				"--blend: \"%.200s\" is not of the form PLUGIN=N with N above 0",
+				part);
+			continue;
+		}
+		*equals = '\0';
+		cJSON_AddRawToObject(blend, part, equals + 1);
 	}
-	jsonw_object_close(w);
-	return 0;
+	free(copy);
+	return rc;
 }
 
-int scores_write_request(const struct cli *cli, const char *pod, size_t pod_len, struct buf *out,
-			 struct error *reason)
+cJSON *scores_request(const struct cli *cli, const char *pod, struct error *reason)
 {
 	const struct cli_options *o = cli->options;
-	struct jsonw w;
+	cJSON *request = cJSON_CreateObject();
 
-	answer_open_request(&w, out, pod, pod_len);
-	if (cli->operand_count != 0) {
-		jsonw_key_array(&w, "nodes");
-		for (size_t i = 0; i < cli->operand_count; i++)
-			jsonw_string(&w, cli->operands[i]);
-		jsonw_array_close(&w);
+	cJSON_AddRawToObject(request, "pod", pod);
+	if (cli->operand_count)
+		cJSON_AddItemToObject(request, "nodes",
+				      cJSON_CreateStringArray((const char *const *)cli->operands,
+							      (int)cli->operand_count));
+	if (plugin_option_add(&o->plugins, request, reason) ||
+	    (o->blend && add_blend(request, o->blend, reason))) {
+		cJSON_Delete(request);
+		return NULL;
 	}
-	if (plugin_option_write(&o->plugins, &w, reason))
-		return -EINVAL;
-	if (o->blend && write_blend(&w, o->blend, reason))
-		return -EINVAL;
 	if (o->variant)
-		jsonw_key_string(&w, "variant", o->variant);
-	if (o->explain)
-		jsonw_key_bool(&w, "explain", true);
-	else if (o->pod && *o->pod)
-		jsonw_key_bool(&w, "fits", true);
-	jsonw_object_close(&w);
-	return 0;
+		cJSON_AddStringToObject(request, "variant", o->variant);
+	if (o->explain || (o->pod && *o->pod))
+		cJSON_AddTrueToObject(request, o->explain ? "explain" : "fits");
+	return request;
 }
 
 /* --- the command ------------------------------------------------------------------------------ */
@@ -280,7 +250,8 @@ int scores_write_request(const struct cli *cli, const char *pod, size_t pod_len,
 static int run(struct cli *cli)
 {
 	const char *file = cli->options->pod;
-	struct buf pod = BUF_INIT, request = BUF_INIT;
+	struct buf pod = BUF_INIT;
+	cJSON *request;
 	int code = answer_check_pod(cli);
 
 	if (code)
@@ -290,12 +261,12 @@ static int run(struct cli *cli)
 		buf_clear(&pod);
 		code = pod_file_read(file, &pod, &cli->reason) ? CLI_ERROR : CLI_OK;
 	}
-	if (!code && scores_write_request(cli, pod.data, pod.len, &request, &cli->reason))
+	request = code ? NULL : scores_request(cli, pod.data, &cli->reason);
+	if (request)
+		code = answer_post(cli, &scores_answer, "/v1/scores", request);
+	else if (!code)
 		code = CLI_USAGE;
-	if (!code)
-		code = answer_post(cli, &scores_answer, "/v1/scores", &request);
 	buf_fini(&pod);
-	buf_fini(&request);
 	return code;
 }
 

@@ -198,13 +198,14 @@ static cJSON *score(const struct policy *p, struct offline *files, const char *p
 		    struct error *error)
 {
 	const struct cli cli = {.options = &p->scores};
-	struct buf request = BUF_INIT, answer = BUF_INIT;
-	cJSON *scores = NULL;
+	cJSON *request = scores_request(&cli, pod, error), *scores = NULL;
+	struct buf answer = BUF_INIT;
 
-	if (scores_write_request(&cli, pod, strlen(pod), &request, error) == 0) {
-		int status = offline_request(files, "POST", "/v1/scores", request.data, request.len,
-					     &answer);
+	if (request) {
+		char *json = cJSON_PrintUnformatted(request);
+		int status = offline_request(files, "POST", "/v1/scores", json, strlen(json), &answer);
 
+		free(json);
 		scores = cJSON_ParseWithLength(answer.data, answer.len);
 		if (status != 200) {
 			error_set(error, "%s", document_text_or(scores, "error.message", ""));
@@ -214,7 +215,7 @@ static cJSON *score(const struct policy *p, struct offline *files, const char *p
 	}
 	if (!scores)
 		error_prefix(error, "--policy %s", p->name);
-	buf_fini(&request);
+	cJSON_Delete(request);
 	buf_fini(&answer);
 	return scores;
 }

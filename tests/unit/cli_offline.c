@@ -147,17 +147,11 @@ static void test_same_bytes(void **state)
 	buf_fini(&second);
 }
 
-static int write_plugins(char **items, size_t count, struct buf *out, struct error *error)
+static int add_plugins(char **items, size_t count, cJSON *request, struct error *error)
 {
 	const struct option_list plugins = {items, count};
-	struct jsonw w;
-	int rc;
 
-	jsonw_init(&w, out);
-	jsonw_object_open(&w);
-	rc = plugin_option_write(&plugins, &w, error);
-	jsonw_object_close(&w);
-	return rc;
+	return plugin_option_add(&plugins, request, error);
 }
 
 static void test_plugin_arguments(void **state)
@@ -190,15 +184,18 @@ static void test_plugin_arguments(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct error error = {""};
-		struct buf got = BUF_INIT;
+		cJSON *request = cJSON_CreateObject();
 		size_t count = 0;
+		char *got;
 
 		while (count < 3 && cases[i].items[count])
 			count++;
-		if (write_plugins((char **)cases[i].items, count, &got, &error))
+		if (add_plugins((char **)cases[i].items, count, request, &error))
 			fail_msg("%s", error.text);
-		assert_string_equal(got.data, cases[i].want);
-		buf_fini(&got);
+		got = cJSON_PrintUnformatted(request);
+		assert_string_equal(got, cases[i].want);
+		free(got);
+		cJSON_Delete(request);
 	}
 }
 
@@ -230,11 +227,11 @@ static void test_bad_plugin_arguments(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *item = cases[i].item;
 		struct error error = {""};
-		struct buf got = BUF_INIT;
+		cJSON *request = cJSON_CreateObject();
 
-		assert_int_equal(write_plugins(&item, 1, &got, &error), -EINVAL);
+		assert_int_equal(add_plugins(&item, 1, request, &error), -EINVAL);
 		assert_string_equal(error.text, cases[i].want);
-		buf_fini(&got);
+		cJSON_Delete(request);
 	}
 }
 

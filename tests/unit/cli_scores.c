@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
+
 #include "aggregator/cli/answer.h"
 
 static const char answer[] =
@@ -249,6 +251,17 @@ static void six_plugins_fit(void **state)
 	buf_fini(&cli.out);
 }
 
+static void check_request(const struct cli *cli, const char *pod, const char *want)
+{
+	struct error reason = {""};
+	cJSON *request = scores_request(cli, pod, &reason);
+	char *got = cJSON_PrintUnformatted(request);
+
+	assert_string_equal(got, want);
+	free(got);
+	cJSON_Delete(request);
+}
+
 static void writes_the_request(void **state)
 {
 	char *plugins[] = {"TargetLoadPacking", "a\"b"};
@@ -263,24 +276,17 @@ static void writes_the_request(void **state)
 	};
 	struct cli cli = {.options = &all.options, .operands = all.names, .operand_count = 1};
 	struct cli_options none = {.variant = NULL};
-	struct error reason = {""};
-	struct buf got = BUF_INIT;
 	(void)state;
 
-	assert_int_equal(scores_write_request(&cli, "{\"spec\":1}", 10, &got, &reason), 0);
-	assert_string_equal(got.data, "{\"pod\":{\"spec\":1},\"nodes\":[\"n1\"],\"plugins\":"
-				      "[\"TargetLoadPacking\",\"a\\\"b\"],"
-				      "\"blend\":{\"LimitAware\":0.5,\"\\\"\":10},"
-				      "\"variant\":\"kep\",\"explain\":true}");
-	buf_clear(&got);
+	check_request(&cli, "{\"spec\":1}",
+		      "{\"pod\":{\"spec\":1},\"nodes\":[\"n1\"],\"plugins\":"
+		      "[\"TargetLoadPacking\",\"a\\\"b\"],"
+		      "\"blend\":{\"LimitAware\":0.5,\"\\\"\":10},"
+		      "\"variant\":\"kep\",\"explain\":true}");
 	cli = (struct cli){.options = &none};
-	assert_int_equal(scores_write_request(&cli, "{}", 2, &got, &reason), 0);
-	assert_string_equal(got.data, "{\"pod\":{}}");
-	buf_clear(&got);
+	check_request(&cli, "{}", "{\"pod\":{}}");
 	none.pod = "pod.yaml";
-	assert_int_equal(scores_write_request(&cli, "{}", 2, &got, &reason), 0);
-	assert_string_equal(got.data, "{\"pod\":{},\"fits\":true}");
-	buf_fini(&got);
+	check_request(&cli, "{}", "{\"pod\":{},\"fits\":true}");
 }
 
 static void refuses_bad_blends(void **state)
@@ -294,12 +300,10 @@ static void refuses_bad_blends(void **state)
 		struct cli_options o = {.blend = bad[i]};
 		struct cli cli = {.options = &o};
 		struct error reason = {""};
-		struct buf got = BUF_INIT;
 
-		if (scores_write_request(&cli, "{}", 2, &got, &reason) == 0)
-			fail_msg("%s: %s", bad[i], got.data);
+		if (scores_request(&cli, "{}", &reason))
+			fail_msg("%s", bad[i]);
 		assert_non_null(strstr(reason.text, "is not of the form PLUGIN=N"));
-		buf_fini(&got);
 	}
 }
 
