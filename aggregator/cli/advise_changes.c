@@ -23,7 +23,6 @@
 #include "aggregator/policy/advice/advice.h"
 #include "shared/array.h"
 #include "shared/json_yaml.h"
-#include "shared/jsonw.h"
 #include "shared/log.h"
 #include "shared/mem.h"
 #include "shared/units.h"
@@ -163,127 +162,119 @@ static double changed_limit(const cJSON *item, size_t resource)
 	return request > now ? request : NAN;
 }
 
-/* "250m" */
+/* "250m"; NULL: there is no amount. */
 static char *quantity_of(double amount, size_t resource)
 {
+	if (isnan(amount))
+		return NULL;
 	return mem_printf("%.0f%s", ceil(amount / resources[resource].unit),
 			  resources[resource].suffix);
 }
 
-/* KEY:{"cpu":"250m"}, if there is an amount. */
-static void write_amounts(struct jsonw *w, const char *key, const cJSON *item,
-			  resource_amount *amount_of)
-{
-	bool opened = false;
-
-	for (size_t i = 0; i < RESOURCES; i++) {
-		double amount = amount_of(item, i);
-		char *text;
-
-		if (isnan(amount))
-			continue;
-		if (!opened)
-			jsonw_key_object(w, key);
-		opened = true;
-		text = quantity_of(amount, i);
-		jsonw_key_string(w, resources[i].name, text);
-		free(text);
-	}
-	if (opened)
-		jsonw_object_close(w);
-}
-
 /* --- for kubectl ------------------------------------------------------------------------------ */
 
-static void write_patch(struct jsonw *w, const cJSON *item)
+/* Takes the value, and drops one without members. */
+static void add_filled(cJSON *object, const char *key, cJSON *value)
 {
-	jsonw_key_string(w, "name", document_text(item, "container"));
-	jsonw_key_object(w, "resources");
-	write_amounts(w, "requests", item, proposed_request);
-	write_amounts(w, "limits", item, changed_limit);
-	jsonw_object_close(w);
+	if (value->child)
+		cJSON_AddItemToObject(object, key, value);
+	else
+		cJSON_Delete(value);
 }
 
-static void write_bounds(struct jsonw *w, const cJSON *item)
+/* KEY:{"cpu":"250m"}, if there is an amount. */
+static void add_amounts(cJSON *object, const char *key, const cJSON *item,
+			resource_amount *amount_of)
 {
-	jsonw_key_string(w, "containerName", document_text(item, "container"));
-	write_amounts(w, "minAllowed", item, proposed_request);
-	write_amounts(w, "maxAllowed", item, proposed_limit);
+	cJSON *amounts = cJSON_CreateObject();
+
+	for (size_t i = 0; i < RESOURCES; i++) {
+		char *quantity = quantity_of(amount_of(item, i), i);
+
+		if (quantity)
+			cJSON_AddStringToObject(amounts, resources[i].name, quantity);
+		free(quantity);
+	}
+	add_filled(object, key, amounts);
+}
+
+static cJSON *make_patch(const cJSON *item)
+{
+	cJSON *patch = cJSON_CreateObject(), *amounts;
+
+	cJSON_AddStringToObject(patch, "name", document_text(item, "container"));
+	amounts = cJSON_AddObjectToObject(patch, "resources");
+	add_amounts(amounts, "requests", item, proposed_request);
+	add_amounts(amounts, "limits", item, changed_limit);
+	return patch;
+}
+
+static cJSON *make_bounds(const cJSON *item)
+{
+	cJSON *bounds = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(bounds, "containerName", document_text(item, "container"));
+	add_amounts(bounds, "minAllowed", item, proposed_request);
+	add_amounts(bounds, "maxAllowed", item, proposed_limit);
+	return bounds;
 }
 
 /* KEY:[..] of the workload's items that are changed and in the pod's list (NULL: any), if there are. */
-static void write_containers(const struct advise *a, struct jsonw *w, const char *key,
-			     const cJSON *first, const char *list,
-			     void (*write)(struct jsonw *w, const cJSON *item))
+static void add_containers(const struct advise *a, cJSON *object, const char *key,
+			   const cJSON *first, const char *list, cJSON *(*make)(const cJSON *item))
 {
-	bool opened = false;
+	cJSON *containers = cJSON_CreateArray();
 
 	for (const cJSON *item = first; is_same_workload(first, item); item = item->next) {
 		bool sidecar = document_is_true(item, "sidecar");
 
-		if (!is_changed(a, item) ||
-		    (list && strcmp(list, sidecar ? "initContainers" : "containers") != 0))
-			continue;
-		if (!opened)
-			jsonw_key_array(w, key);
-		opened = true;
-		jsonw_object_open(w);
-		write(w, item);
-		jsonw_object_close(w);
+		if (is_changed(a, item) &&
+		    (!list || strcmp(list, sidecar ? "initContainers" : "containers") == 0))
+			cJSON_AddItemToArray(containers, make(item));
 	}
-	if (opened)
-		jsonw_array_close(w);
+	add_filled(object, key, containers);
 }
 
 static void print_patch(struct advise *a, const struct kind_row *kind, const cJSON *first)
 {
-	struct buf pod = BUF_INIT;
-	struct jsonw w;
+	cJSON *pod = cJSON_CreateObject();
+	char *text;
 
-	jsonw_init(&w, &pod);
-	jsonw_object_open(&w);
-	write_containers(a, &w, "containers", first, "containers", write_patch);
-	write_containers(a, &w, "initContainers", first, "initContainers", write_patch);
-	jsonw_object_close(&w);
+	add_containers(a, pod, "containers", first, "containers", make_patch);
+	add_containers(a, pod, "initContainers", first, "initContainers", make_patch);
+	text = cJSON_PrintUnformatted(pod);
 	buf_printf(&a->cli->out,
 		   "kubectl patch %s %s --namespace %s --type strategic --patch "
 		   "'{\"spec\":%s{\"template\":{\"spec\":%s}}%s}'\n",
 		   kind->kind, document_text(first, "workload.name"),
 		   document_text(first, "namespace"),
-		   kind->whole ? "{\"jobTemplate\":{\"spec\":" : "", pod.data,
-		   kind->whole ? "}}" : "");
-	buf_fini(&pod);
+		   kind->whole ? "{\"jobTemplate\":{\"spec\":" : "", text, kind->whole ? "}}" : "");
+	free(text);
+	cJSON_Delete(pod);
 }
 
 static void print_autoscaler(struct advise *a, const struct kind_row *kind, const cJSON *first)
 {
 	const char *name = document_text(first, "workload.name");
-	struct buf policy = BUF_INIT;
-	struct jsonw w;
-	cJSON *object;
-	char *text, *own;
-
-	jsonw_init(&w, &policy);
-	jsonw_object_open(&w);
-	write_containers(a, &w, "containerPolicies", first, NULL, write_bounds);
-	jsonw_object_close(&w);
 	/* A StatefulSet may have the name of a Deployment. */
-	own = mem_printf("%s-%s", kind->kind, name);
+	char *text, *own = mem_printf("%s-%s", kind->kind, name);
+	cJSON *object, *policy;
+
 	for (size_t i = 0; i < strlen(kind->kind); i++)
 		own[i] = (char)tolower(own[i]);
 	text = mem_printf(
 		"{\"apiVersion\":\"autoscaling.k8s.io/v1\",\"kind\":\"VerticalPodAutoscaler\","
 		"\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\"},\"spec\":{\"targetRef\":{"
 		"\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"%s\"},"
-		"\"updatePolicy\":{\"updateMode\":\"Off\"},\"resourcePolicy\":%s}}",
-		own, document_text(first, "namespace"), kind->version, kind->kind, name,
-		policy.data);
+		"\"updatePolicy\":{\"updateMode\":\"Off\"}}}",
+		own, document_text(first, "namespace"), kind->version, kind->kind, name);
 	object = cJSON_Parse(text);
+	policy = cJSON_AddObjectToObject(cJSON_GetObjectItem(object, "spec"), "resourcePolicy");
+	add_containers(a, policy, "containerPolicies", first, NULL, make_bounds);
 	json_yaml_write(object, true, &a->cli->out);
 	cJSON_Delete(object);
 	free(text);
 	free(own);
-	buf_fini(&policy);
 }
 
 /* For each workload of which a container is changed. */
@@ -305,16 +296,14 @@ static void show_workloads(struct advise *a,
 
 /* --- what if ---------------------------------------------------------------------------------- */
 
-static void add_amounts(struct buf *text, char *mark, const cJSON *item, const char *prefix,
-			resource_amount *amount_of)
+static void append_amounts(struct buf *text, char *mark, const cJSON *item, const char *prefix,
+			   resource_amount *amount_of)
 {
 	for (size_t i = 0; i < RESOURCES; i++) {
-		double amount = amount_of(item, i);
-		char *quantity;
+		char *quantity = quantity_of(amount_of(item, i), i);
 
-		if (isnan(amount))
+		if (!quantity)
 			continue;
-		quantity = quantity_of(amount, i);
 		buf_printf(text, "%c%s%s:%s", *mark, prefix, resources[i].name, quantity);
 		free(quantity);
 		*mark = ',';
@@ -333,8 +322,8 @@ static char *resize_of(const cJSON *item)
 	buf_printf(&text, "%s/%s/%s=%s", document_text(item, "namespace"),
 		   document_text(item, "workload.kind"), document_text(item, "workload.name"),
 		   document_text(item, "container"));
-	add_amounts(&text, &mark, item, "limits.", changed_limit);
-	add_amounts(&text, &mark, item, "", proposed_request);
+	append_amounts(&text, &mark, item, "limits.", changed_limit);
+	append_amounts(&text, &mark, item, "", proposed_request);
 	return buf_take(&text, NULL);
 }
 

@@ -137,17 +137,14 @@ static double rank_within(const cJSON *doc, const cJSON *item)
 
 static double key_of(const struct cli *cli, const cJSON *item, double rank)
 {
-	switch ((enum drain_sort)cli->options->sort) {
-	case DRAIN_BY_VERDICT:
+	int sort = cli->options->sort;
+
+	if (sort == DRAIN_BY_VERDICT)
 		return rank;
-	case DRAIN_BY_REQUESTS:
-		return document_number(item, "utilization.requested");
-	case DRAIN_BY_USE:
-		return document_number(item, "utilization.used");
-	case DRAIN_BY_NAME:
-		break;
-	}
-	return 0;
+	if (sort == DRAIN_BY_NAME)
+		return 0;
+	return document_number(item, sort == DRAIN_BY_USE ? "utilization.used"
+							  : "utilization.requested");
 }
 
 /* What -o csv has of the reasons: the code of the one that decides. */

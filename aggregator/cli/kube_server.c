@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "aggregator/api/api_group.h"
+#include "shared/document.h"
 #include "shared/mem.h"
 
 static bool has_value(const char *text)
@@ -95,14 +96,6 @@ int kube_server_find(const struct cli_options *o, struct kube_config *config, st
 
 /* --- failures --------------------------------------------------------------------------------- */
 
-static const char *message_of(const cJSON *answer)
-{
-	const char *message =
-		cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(answer, "message"));
-
-	return message ? message : "";
-}
-
 static int explain_forbidden(const char *method, const char *path, const cJSON *answer,
 			     struct error *error)
 {
@@ -115,7 +108,7 @@ static int explain_forbidden(const char *method, const char *path, const cJSON *
 	error_set(error,
 		  "%s: a role bound to this user needs the rule %s; the ClusterRole evenkeel-%s "
 		  "has it",
-		  message_of(answer), rule, api_access_acts(method, plain) ? "operator" : "view");
+		  document_text_or(answer, "message", ""), rule, api_access_acts(method, plain) ? "operator" : "view");
 	free(plain);
 	return -EACCES;
 }
@@ -128,7 +121,7 @@ int kube_server_explain(const char *server, const char *method, const char *path
 	if (status == 401)
 		return error_fail(error, -EACCES,
 				  "%s does not accept the credentials of the kubeconfig: %s",
-				  server, message_of(answer));
+				  server, document_text_or(answer, "message", ""));
 	if (status == 404 || status == 503)
 		return error_fail(
 			error, -EHOSTUNREACH,
@@ -136,5 +129,5 @@ int kube_server_explain(const char *server, const char *method, const char *path
 			"available: %s answers HTTP %ld; kubectl get apiservice %s.%s tells why",
 			server, status, API_GROUP_VERSION, API_GROUP);
 	return error_fail(error, -EIO, "%s answers HTTP %ld to %s: %s", server, status, path,
-			  message_of(answer));
+			  document_text_or(answer, "message", ""));
 }

@@ -51,9 +51,7 @@ static void find_pods(const struct whatif *w, struct workload *of)
 
 		if (!kind || (of->kind && strcasecmp(kind, of->kind) != 0))
 			continue;
-		/* NOLINTNEXTLINE(bugprone-sizeof-expression): it is a list of pointers */
-		of->pods = array_grow(of->pods, of->count, sizeof(*of->pods));
-		of->pods[of->count++] = item;
+		ARRAY_ADD(of->pods, of->count) = item;
 	}
 }
 
@@ -84,10 +82,9 @@ static int find_workload(const struct whatif *w, struct workload *of)
 	if (second && equals && second < equals)
 		name = second + 1;
 	if (!slash || !equals || slash > equals || slash == w->text || equals == name ||
-	    name == slash + 2) {
-		whatif_refuse(w, "must be NAMESPACE/WORKLOAD=.. or NAMESPACE/KIND/WORKLOAD=..");
-		return -EINVAL;
-	}
+	    name == slash + 2)
+		return whatif_refuse(
+			w, "must be NAMESPACE/WORKLOAD=.. or NAMESPACE/KIND/WORKLOAD=..");
 	of->namespace = mem_strndup(w->text, (size_t)(slash - w->text));
 	if (name > slash + 1)
 		of->kind = mem_strndup(slash + 1, (size_t)(name - slash) - 2);
@@ -96,9 +93,8 @@ static int find_workload(const struct whatif *w, struct workload *of)
 	find_pods(w, of);
 	if (of->count)
 		return check_kinds(w, of);
-	whatif_refuse(w, "there is no pod of a %s \"%s\" in the namespace \"%s\"",
-		      of->kind ? of->kind : "workload", of->name, of->namespace);
-	return -EINVAL;
+	return whatif_refuse(w, "there is no pod of a %s \"%s\" in the namespace \"%s\"",
+			     of->kind ? of->kind : "workload", of->name, of->namespace);
 }
 
 /* Order of removal. */
@@ -284,14 +280,11 @@ static void forget_granted(cJSON *pod, const char *statuses, const char *contain
 /* The container that the text names behind the workload, or the only one; also a sidecar. */
 static int resize_pod(struct whatif *w, cJSON *pod, const char *container, const char *amounts)
 {
-	cJSON *at = document_first(pod, "spec.containers");
+	const cJSON *at = container ? document_find(pod, "spec.containers", "name", container)
+				    : document_first(pod, "spec.containers");
 
-	while (at && container && !document_is(at, "name", container))
-		at = at->next;
-	if (!at && container)
-		at = document_first(pod, "spec.initContainers");
-	while (at && container && !document_is(at, "name", container))
-		at = at->next;
+	if (!at)
+		at = document_find(pod, "spec.initContainers", "name", container);
 	if (!at)
 		return whatif_refuse(w, "there is no container \"%s\" in %s",
 				     container ? container : "",
@@ -304,7 +297,7 @@ static int resize_pod(struct whatif *w, cJSON *pod, const char *container, const
 				     document_text_or(at, "name", "CONTAINER"));
 	forget_granted(pod, "containerStatuses", document_text(at, "name"));
 	forget_granted(pod, "initContainerStatuses", document_text(at, "name"));
-	return resize_container(w, pod, at, amounts);
+	return resize_container(w, pod, (cJSON *)at, amounts);
 }
 
 static int resize(struct whatif *w)
@@ -548,6 +541,7 @@ static bool is_of_label(const char *text, const char *signs)
 /* "NODE:KEY[=VALUE]:EFFECT", and behind the node "KEY-" or "KEY:EFFECT-" to remove it. */
 static int change_taint(struct whatif *w, char *text)
 {
+	static const char *const effects[] = {"NoSchedule", "PreferNoSchedule", "NoExecute", NULL};
 	char *key = strchr(text, ':'), *effect, *value;
 	size_t len = strlen(text);
 	bool gone = len && text[len - 1] == '-';
@@ -579,9 +573,7 @@ static int change_taint(struct whatif *w, char *text)
 		return remove_taints(taints, key, effect)
 			       ? 0
 			       : whatif_refuse(w, "there is no such taint");
-	if (!effect ||
-	    (strcmp(effect, "NoSchedule") != 0 && strcmp(effect, "PreferNoSchedule") != 0 &&
-	     strcmp(effect, "NoExecute") != 0))
+	if (!effect || !array_has_text(effects, effect))
 		return whatif_refuse(w, "must end in NoSchedule, PreferNoSchedule or NoExecute");
 	remove_taints(taints, key, effect);
 	taint = cJSON_CreateObject();
