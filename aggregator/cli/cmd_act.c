@@ -51,10 +51,10 @@ static int post(struct cli *cli, const char *action, char **id)
 
 	cJSON_AddStringToObject(request, "action", action);
 	if (strcmp(action, "drain") == 0 || strcmp(action, "undo") == 0) {
-		cJSON_AddItemToObject(
-			request, "nodes",
-			cJSON_CreateStringArray((const char *const *)cli->operands + 1,
-						(int)cli->operand_count - 1));
+		cJSON_AddItemToObject(request, "nodes",
+				      cJSON_CreateStringArray((const char *const *)cli->operands +
+								      1,
+							      (int)cli->operand_count - 1));
 		cJSON_AddBoolToObject(request, "dryRun", cli->options->dry_run);
 	}
 	code = client_exit(

@@ -94,19 +94,6 @@ static void take_total(void *context, const cJSON *page)
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-static void cell_namespace(const struct row *r, const struct column *c)
-{
-	const char *namespace = document_text_or(r->item, c->at, "");
-
-	table_cell(r->table, PAINT_PLAIN, *namespace ? namespace : "-");
-}
-
-static void cell_workload(const struct row *r, const struct column *c)
-{
-	row_add(r, PAINT_PLAIN, true, "%s/%s", document_text_or(r->item, c->of, ""),
-		document_text_or(r->item, c->at, ""));
-}
-
 static void cell_hours(const struct row *r, const struct column *c)
 {
 	char age[UNITS_LEN];
@@ -144,7 +131,7 @@ static void cell_verdict(const struct row *r, const struct column *c)
 /* clang-format off */
 static const struct column columns[] = {
 	{"NAMESPACE", FORM_NAME, cell_namespace, .at = "namespace", .empty = columns_unknown},
-	{"WORKLOAD", FORM_NAME, cell_workload, .at = "workload.name", .of = "workload.kind"},
+	{"WORKLOAD", FORM_NAME, cell_workload, .at = "workload"},
 	{"CONTAINER", FORM_NAME, cell_text, .at = "container", .empty = columns_unknown},
 	{"PODS", FORM_RIGHT, cell_count, .at = "pods", .wide = true},
 	{"ADVICE", FORM_LEFT, cell_verdict, .at = "verdict", .paints = verdicts},
@@ -219,16 +206,6 @@ static void say_total(struct cli *cli, const cJSON *total)
 		small, units_plural(small), large, cpu, mem, more_cpu, more_mem);
 }
 
-static void explain(struct cli *cli, const cJSON *item)
-{
-	buf_add_char(&cli->out, '\n');
-	lines_print(cli, "%s/%s/%s %s:", document_text_or(item, "namespace", ""),
-		    document_text_or(item, "workload.kind", ""),
-		    document_text_or(item, "workload.name", ""),
-		    document_text_or(item, "container", ""));
-	lines_wrap_list(cli, 2, document_at(item, "explanation"));
-}
-
 /* The most urgent first; a stable sort keeps the order of names. */
 static int compare_urgency(const cJSON *a, const cJSON *b)
 {
@@ -237,14 +214,21 @@ static int compare_urgency(const cJSON *a, const cJSON *b)
 	return (x < y) - (x > y);
 }
 
-static void explain_all(struct advise *a)
+static void explain(struct advise *a)
 {
-	int64_t limit = a->cli->options->limit, told = 0;
+	struct cli *cli = a->cli;
+	int64_t limit = cli->options->limit, told = 0;
 
 	DL_SORT(a->items->child, compare_urgency);
 	for (const cJSON *item = a->items->child; item && (limit <= 0 || told < limit);
-	     item = item->next, told++)
-		explain(a->cli, item);
+	     item = item->next, told++) {
+		buf_add_char(&cli->out, '\n');
+		lines_print(cli, "%s/%s/%s %s:", document_text_or(item, "namespace", ""),
+			    document_text_or(item, "workload.kind", ""),
+			    document_text_or(item, "workload.name", ""),
+			    document_text_or(item, "container", ""));
+		lines_wrap_list(cli, 2, document_at(item, "explanation"));
+	}
 }
 
 static void show_table(struct advise *a)
@@ -266,7 +250,7 @@ static void show_table(struct advise *a)
 	if (output_is_rows(a->cli->form))
 		return;
 	if (a->cli->options->explain)
-		explain_all(a);
+		explain(a);
 	/* The total has containers that --confidence leaves out. */
 	if (!a->cli->operand_count && !a->unsure)
 		say_total(a->cli, a->total);

@@ -65,25 +65,6 @@ static int refuse_rules(struct cli *cli)
 
 /* --- the request ------------------------------------------------------------------------------ */
 
-/* Of the history as many rows as shall be shown, or what the server tells by itself. */
-static void write_path(const struct cli *cli, struct buf *path)
-{
-	const struct cli_options *o = cli->options;
-	struct buf names = BUF_INIT;
-	char limit[24];
-
-	for (size_t i = 0; i < cli->operand_count; i++)
-		buf_printf(&names, "%s%s", i ? "," : "", cli->operands[i]);
-	snprintf(limit, sizeof(limit), "%lld",
-		 (long long)(o->limit < DRAIN_LOG_MAX ? o->limit : DRAIN_LOG_MAX));
-	buf_printf(path, "/v1/drain%s", o->history ? "/history" : "");
-	client_add_parameter(path, "explain", o->explain ? "true" : NULL);
-	client_add_parameter(path, "node", names.data);
-	client_add_parameter(path, "labelSelector", o->selector);
-	client_add_parameter(path, "limit", o->history && o->limit > 0 ? limit : NULL);
-	buf_fini(&names);
-}
-
 static int check_options(struct cli *cli)
 {
 	const struct cli_options *o = cli->options;
@@ -100,11 +81,22 @@ static int check_options(struct cli *cli)
 
 static int ask(struct cli *cli)
 {
-	struct buf path = BUF_INIT;
+	const struct cli_options *o = cli->options;
+	struct buf path = BUF_INIT, names = BUF_INIT;
+	char limit[24];
 
-	write_path(cli, &path);
-	return answer_get(cli, cli->options->history ? &drain_history_answer : &drain_answer,
-			  &path);
+	for (size_t i = 0; i < cli->operand_count; i++)
+		buf_printf(&names, "%s%s", i ? "," : "", cli->operands[i]);
+	/* Of the history as many rows as shall be shown, or what the server tells by itself. */
+	snprintf(limit, sizeof(limit), "%lld",
+		 (long long)(o->limit < DRAIN_LOG_MAX ? o->limit : DRAIN_LOG_MAX));
+	buf_add_str(&path, o->history ? "/v1/drain/history" : "/v1/drain");
+	client_add_parameter(&path, "explain", o->explain ? "true" : NULL);
+	client_add_parameter(&path, "node", names.data);
+	client_add_parameter(&path, "labelSelector", o->selector);
+	client_add_parameter(&path, "limit", o->history && o->limit > 0 ? limit : NULL);
+	buf_fini(&names);
+	return answer_get(cli, o->history ? &drain_history_answer : &drain_answer, &path);
 }
 
 static int ask_files(struct cli *cli)

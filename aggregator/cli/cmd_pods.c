@@ -70,14 +70,6 @@ static bool is_slice(const cJSON *pod)
 	return document_is(pod, "workload.kind", "Slice");
 }
 
-/* Plain tables leave out what counts twice; what was named, or asked for with all detail, stays. */
-static bool is_hidden(const struct usage_table *p, const cJSON *pod)
-{
-	const struct cli_options *o = p->cli->options;
-
-	return is_slice(pod) && o->output == OUTPUT_TABLE && !o->all && p->cli->operand_count == 0;
-}
-
 static bool is_known(const cJSON *pod)
 {
 	return document_at(pod, "limits") != NULL;
@@ -103,13 +95,6 @@ static double throttled_key(const cJSON *pod)
 }
 
 /* --- cells ------------------------------------------------------------------------------------ */
-
-static void cell_namespace(const struct row *r, const struct column *c)
-{
-	const char *namespace = document_text_or(r->item, c->at, "");
-
-	table_cell(r->table, PAINT_PLAIN, namespace[0] ? namespace : "-");
-}
 
 static void cell_name(const struct row *r, const struct column *c)
 {
@@ -161,40 +146,31 @@ static void cell_p95(const struct row *r, const struct column *c)
 
 /*
  * The sum of the containers that have a limit: "500m+" where others have none, "none" where all
- * have none.
+ * have none. Of what no API knows, the limit is the kernel's.
  */
-static void add_limit(const struct row *r, const struct column *c, units_print *print)
+static void add_limit(const struct row *r, const struct column *c, units_print *print,
+		      const char *kernel)
 {
-	double amount = row_number(r, c->at);
-	bool more = !isnan(amount) && row_number(r, c->of) > 0;
+	const char *at = is_known(r->item) ? c->at : kernel;
+	double amount = row_number(r, at);
+	bool more = at != kernel && !isnan(amount) && row_number(r, c->of) > 0;
 	char text[UNITS_LEN];
 
 	print(amount, text);
-	if (document_is_null(r->item, c->at))
+	if (document_is_null(r->item, at))
 		table_cell(r->table, PAINT_DIM, "none");
 	else
 		row_add(r, PAINT_PLAIN, true, "%s%s", text, more ? "+" : "");
 }
 
-/* Of what no API knows, the limit is the kernel's. */
 static void cell_cpu_declared(const struct row *r, const struct column *c)
 {
-	static const struct column kernel = {.at = "kernelLimits.cpuMillicores"};
-
-	if (is_known(r->item))
-		add_limit(r, c, units_cpu);
-	else
-		cell_cpu_limit(r, &kernel);
+	add_limit(r, c, units_cpu, "kernelLimits.cpuMillicores");
 }
 
 static void cell_bytes_declared(const struct row *r, const struct column *c)
 {
-	static const struct column kernel = {.at = "kernelLimits.memoryBytes"};
-
-	if (is_known(r->item))
-		add_limit(r, c, units_bytes);
-	else
-		cell_bytes_limit(r, &kernel);
+	add_limit(r, c, units_bytes, "kernelLimits.memoryBytes");
 }
 
 /* The working set is what cannot be given back: near the limit, a kill is near. */
@@ -204,14 +180,6 @@ static void cell_workset(const struct row *r, const struct column *c)
 
 	row_add_units(r, limit > 0 ? usage_pressure(bytes / limit) : PAINT_PLAIN, units_bytes,
 		      bytes);
-}
-
-static void cell_workload(const struct row *r, const struct column *c)
-{
-	const char *kind = document_text(r->item, "workload.kind"),
-		   *name = document_text(r->item, c->at);
-
-	row_add(r, PAINT_PLAIN, kind && name, "%s/%s", kind ? kind : "", name ? name : "");
 }
 
 /* --- the table -------------------------------------------------------------------------------- */
@@ -256,7 +224,7 @@ static const struct column columns[] = {
 	 .empty = columns_nothing, .wide = true},
 	{"AGE", FORM_LEFT, usage_cell_age, .at = NULL},
 	{"QOS", FORM_LEFT, cell_text, .at = "qosClass", .wide = true},
-	{"WORKLOAD", FORM_NAME, cell_workload, .at = "workload.name", .wide = true, .of_api = true},
+	{"WORKLOAD", FORM_NAME, cell_workload, .at = "workload", .wide = true, .of_api = true},
 	{0},
 };
 /* clang-format on */
@@ -416,6 +384,7 @@ static void add_rows(struct usage_table *p, const cJSON *pod, enum row_state sta
 static bool add_pod(const struct list *l, const cJSON *pod)
 {
 	struct usage_table *p = l->context;
+	const struct cli_options *o = p->cli->options;
 	const char *name = document_text(pod, "name");
 	enum row_state state;
 	double age;
@@ -424,7 +393,9 @@ static bool add_pod(const struct list *l, const cJSON *pod)
 		return false;
 	state = read_state(pod, l->time, &age);
 	usage_tally_add(&p->tally, name, state, age);
-	if (p->cli->options->output == OUTPUT_JSON || is_hidden(p, pod))
+	/* Plain tables leave out what counts twice; what was named, or asked for with all detail, stays. */
+	if (o->output == OUTPUT_JSON ||
+	    (o->output == OUTPUT_TABLE && is_slice(pod) && !o->all && p->cli->operand_count == 0))
 		return true;
 	p->stale |= state != ROW_FRESH && state != ROW_APART;
 	add_rows(p, pod, state, age);

@@ -57,14 +57,6 @@ static bool is_given(const char *value, const char *variable)
 	return value && !(environment && strcmp(environment, value) == 0);
 }
 
-static bool are_rules_given(const struct cli_options *o)
-{
-	return is_given(o->quota_min, "EVENKEEL_QUOTA_DEFAULT_MIN") ||
-	       is_given(o->quota_max, "EVENKEEL_QUOTA_DEFAULT_MAX") ||
-	       (o->cover_all && !getenv("EVENKEEL_QUOTA_COVER_ALL")) ||
-	       (o->critical_priority && !getenv("EVENKEEL_QUOTA_CRITICAL_PRIORITY"));
-}
-
 /*
  * What only the server can be told, unless there is none. The rules are those of this one call of
  * the command.
@@ -75,7 +67,10 @@ static int set_rules(struct cli *cli, struct quota_options *rules)
 
 	quota_options_default(rules);
 	if (!cli->offline) {
-		if (!are_rules_given(o))
+		if (!is_given(o->quota_min, "EVENKEEL_QUOTA_DEFAULT_MIN") &&
+		    !is_given(o->quota_max, "EVENKEEL_QUOTA_DEFAULT_MAX") &&
+		    !(o->cover_all && !getenv("EVENKEEL_QUOTA_COVER_ALL")) &&
+		    !(o->critical_priority && !getenv("EVENKEEL_QUOTA_CRITICAL_PRIORITY")))
 			return CLI_OK;
 		return error_fail(
 			&cli->reason, CLI_USAGE,

@@ -14,6 +14,7 @@
 #include "aggregator/verify/verify.h"
 #include "shared/file.h"
 #include "shared/jsonw.h"
+#include "shared/units.h"
 
 enum { PLAN_MOST = 256 << 20 };
 
@@ -62,8 +63,8 @@ static void print_json(struct cli *cli, const struct verify_plan *p, const struc
 static void print_table(struct cli *cli, const struct verify_plan *p, const struct verify_report *r)
 {
 	if (!r->count)
-		lines_print(cli, "agrees: %zu %s%s", p->move_count,
-			    p->move_count == 1 ? "move" : "moves",
+		lines_print(cli, "agrees: %zu move%s%s", p->move_count,
+			    units_plural((double)p->move_count),
 			    p->node_count ? "" : " (the plan drains no node)");
 	for (size_t i = 0; i < r->count; i++) {
 		const struct verify_move *m = r->of[i].move;
@@ -83,19 +84,11 @@ static void print_table(struct cli *cli, const struct verify_plan *p, const stru
 		lines_print(cli, "limits and owners not judged: the plan has no limits");
 }
 
-static int show(struct cli *cli, const struct verify_plan *p, const struct verify_report *r)
-{
-	(cli->options->output == OUTPUT_JSON ? print_json : print_table)(cli, p, r);
-	if (!r->count)
-		return CLI_OK;
-	return error_fail(&cli->reason, CLI_ERROR, "the plan is refused: %zu %s", r->count,
-			  r->count == 1 ? "violation" : "violations");
-}
-
 /* --- the command ------------------------------------------------------------------------------ */
 
 static int judge(struct cli *cli, const struct verify_plan *p)
 {
+	bool json = cli->options->output == OUTPUT_JSON;
 	struct verify_report report;
 	cJSON *snapshot = NULL;
 	int rc = client_ask(cli->client, "/v1/snapshot", NULL, &snapshot, &cli->reason);
@@ -105,7 +98,12 @@ static int judge(struct cli *cli, const struct verify_plan *p)
 		rc = verify_judge(p, snapshot, &report, &cli->reason);
 		code = rc == -EINVAL ? CLI_USAGE : client_exit(rc);
 		if (!rc) {
-			code = show(cli, p, &report);
+			(json ? print_json : print_table)(cli, p, &report);
+			code = report.count ? error_fail(&cli->reason, CLI_ERROR,
+							 "the plan is refused: %zu violation%s",
+							 report.count,
+							 units_plural((double)report.count))
+					    : CLI_OK;
 			verify_report_fini(&report);
 		}
 	}

@@ -220,8 +220,8 @@ static cJSON *read_figures(struct client *client, const cJSON *snapshot, const c
 		  "allocatable.memoryBytes");
 	add_share(figures, json, "cpuMeanShare", n.total, "usage.cpuMillicores.windows.5m.mean",
 		  "measured.allocatable.cpuMillicores");
-	add_share(figures, json, "workingSetMeanShare", n.total, "usage.workingSetBytes.windows.5m.mean",
-		  "measured.allocatable.memoryBytes");
+	add_share(figures, json, "workingSetMeanShare", n.total,
+		  "usage.workingSetBytes.windows.5m.mean", "measured.allocatable.memoryBytes");
 	add_figure(figures, "drainNow", document_number(drain, "verdicts.drain"));
 	add_figure(figures, "unneeded", document_number(drain, "verdicts.unneeded"));
 	add_figure(figures, "slackWanted", document_number(slack, "total.wanted"));
@@ -613,8 +613,8 @@ static int run(struct cli *cli)
 			name_scenario(cli, &run.of[i], &cli->reason);
 	}
 	if (!code)
-		code = client_exit(client_get(cli->client, "/v1/snapshot", &run.snapshot,
-					      &cli->reason));
+		code = client_exit(
+			client_get(cli->client, "/v1/snapshot", &run.snapshot, &cli->reason));
 	if (!code)
 		code = (cli->options->output == OUTPUT_SNAPSHOT ? show_snapshot
 			: run.command.count			? show_answers

@@ -192,6 +192,21 @@ void cell_text(const struct row *r, const struct column *c)
 	table_cell(r->table, p ? p->paint : PAINT_PLAIN, text);
 }
 
+void cell_namespace(const struct row *r, const struct column *c)
+{
+	const char *namespace = document_text_or(r->item, c->at, "");
+
+	table_cell(r->table, PAINT_PLAIN, *namespace ? namespace : "-");
+}
+
+void cell_workload(const struct row *r, const struct column *c)
+{
+	const cJSON *workload = document_at(r->item, c->at);
+	const char *kind = document_text(workload, "kind"), *name = document_text(workload, "name");
+
+	row_add(r, PAINT_PLAIN, kind && name, "%s/%s", kind, name);
+}
+
 void cell_ago(const struct row *r, const struct column *c)
 {
 	row_add_units(r, PAINT_PLAIN, units_age,

@@ -115,6 +115,10 @@ typedef void units_print(double amount, char out[UNITS_LEN]);
 void row_add_units(const struct row *r, enum table_paint paint, units_print *print, double amount);
 
 void cell_text(const struct row *r, const struct column *c);
+/* "-" of what has none. */
+void cell_namespace(const struct row *r, const struct column *c);
+/* "KIND/NAME" of an object with a kind and a name. */
+void cell_workload(const struct row *r, const struct column *c);
 /* Of a time, from that of the whole answer. */
 void cell_ago(const struct row *r, const struct column *c);
 void cell_cpu(const struct row *r, const struct column *c);

@@ -387,12 +387,6 @@ static struct cli_options read_typed(const struct option_program *program, int a
 	return o;
 }
 
-static bool names_source(const struct cli_options *typed)
-{
-	return typed->snapshots.count || typed->usage || typed->server || typed->kubeconfig ||
-	       typed->context;
-}
-
 /* 0, or CLI_USAGE with the reason: an option in front of COMMAND that only COMMAND heeds. */
 static int check_outer(const struct command *command, const struct cli_options *typed,
 		       const struct option_list *operands, struct error *reason)
@@ -473,7 +467,8 @@ int commands_run(struct offline *files, const struct option_list *words, const s
 	typed = read_typed(&program, argc, argv);
 	if (!command) {
 		error_set(reason, "there is no command \"%s\"", name ? name : "");
-	} else if (names_source(&typed)) {
+	} else if (typed.snapshots.count || typed.usage || typed.server || typed.kubeconfig ||
+		   typed.context) {
 		error_set(
 			reason,
 			"--snapshot, --usage, --server, --kubeconfig and --context do not go with "

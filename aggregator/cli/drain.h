@@ -21,9 +21,8 @@ void drain_print_nodes(struct cli *cli, const cJSON *doc);
  * where none moves.
  */
 void drain_print_moves(struct cli *cli, const cJSON *first, bool one);
-/* What the destinations of a wave use, and will; what it costs budgets and owners. */
-void drain_print_destinations(struct cli *cli, const cJSON *wave);
-void drain_print_costs(struct cli *cli, const cJSON *wave);
+/* The same of a wave; what its destinations use, and will; what it costs budgets and owners. */
+void drain_print_wave(struct cli *cli, const cJSON *wave);
 
 /* --- drain_commands.c */
 

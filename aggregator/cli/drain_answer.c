@@ -99,15 +99,6 @@ static void say_wave(struct cli *cli, const cJSON *wave)
 	buf_fini(&line);
 }
 
-static void print_wave(struct cli *cli, const cJSON *wave)
-{
-	say_wave(cli, wave);
-	drain_print_moves(cli, document_first(wave, "nodes"), false);
-	if (document_number(wave, "pods") > 0)
-		drain_print_destinations(cli, wave);
-	drain_print_costs(cli, wave);
-}
-
 /* --- words ------------------------------------------------------------------------------------ */
 
 static void add_verdicts(struct buf *line, const cJSON *doc)
@@ -265,7 +256,7 @@ static void print_plan(struct cli *cli, const cJSON *doc)
 /* Of nodes that are named each by itself, else the plan. */
 static void print_tables(struct cli *cli, const cJSON *doc)
 {
-	const cJSON *item = document_first(doc, "items");
+	const cJSON *item = document_first(doc, "items"), *wave = document_at(doc, "wave");
 
 	if (drain_is_part(cli)) {
 		bool explained = cli->operand_count || cli->options->explain;
@@ -278,8 +269,10 @@ static void print_tables(struct cli *cli, const cJSON *doc)
 	if (!cli->options->no_headers)
 		print_summary(cli, doc);
 	drain_print_nodes(cli, doc);
-	if (cJSON_IsObject(document_at(doc, "wave")))
-		print_wave(cli, document_at(doc, "wave"));
+	if (cJSON_IsObject(wave)) {
+		say_wave(cli, wave);
+		drain_print_wave(cli, wave);
+	}
 	if (cli->options->explain) {
 		buf_add_char(&cli->out, '\n');
 		lines_wrap_list(cli, 0, document_at(doc, "narration"));

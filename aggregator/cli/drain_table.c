@@ -143,8 +143,8 @@ static double key_of(const struct cli *cli, const cJSON *item, double rank)
 		return rank;
 	if (sort == DRAIN_BY_NAME)
 		return 0;
-	return document_number(item, sort == DRAIN_BY_USE ? "utilization.used"
-							  : "utilization.requested");
+	return document_number(item,
+			       sort == DRAIN_BY_USE ? "utilization.used" : "utilization.requested");
 }
 
 /* What -o csv has of the reasons: the code of the one that decides. */
@@ -268,12 +268,11 @@ static const struct column cost_columns[] = {
 	{0},
 };
 
-void drain_print_destinations(struct cli *cli, const cJSON *wave)
+void drain_print_wave(struct cli *cli, const cJSON *wave)
 {
-	columns_print_list(cli, wave, "destinations", "node", destination_columns, NULL, NULL);
-}
-
-void drain_print_costs(struct cli *cli, const cJSON *wave)
-{
+	drain_print_moves(cli, document_first(wave, "nodes"), false);
+	if (document_number(wave, "pods") > 0)
+		columns_print_list(cli, wave, "destinations", "node", destination_columns, NULL,
+				   NULL);
 	columns_print_list(cli, wave, "disruptions", "name", cost_columns, NULL, NULL);
 }

@@ -33,15 +33,6 @@ bool kube_server_is_given(const struct cli_options *o)
 	return o->server && !(environment && strcmp(environment, o->server) == 0);
 }
 
-/* By an option that only means an aggregator itself. */
-static bool is_direct(const struct cli_options *o)
-{
-	const struct client_access *a = &o->access;
-
-	return kube_server_is_given(o) || a->token_file || a->ca_file || a->certificate ||
-	       a->server_name;
-}
-
 static int take_default(struct kube_config *config, const char *context, struct error *error)
 {
 	const char *listed = getenv("KUBECONFIG"), *home = getenv("HOME");
@@ -75,11 +66,15 @@ static void set_hint(const struct kube_config *config, int rc, struct error *hin
 int kube_server_find(const struct cli_options *o, struct kube_config *config, struct error *hint,
 		     struct error *error)
 {
+	const struct client_access *a = &o->access;
 	bool asked = o->kubeconfig || o->context;
+	/* By an option that only means an aggregator itself. */
+	bool direct = kube_server_is_given(o) || a->token_file || a->ca_file || a->certificate ||
+		      a->server_name;
 	int rc;
 
 	*hint = (struct error){""};
-	if (is_direct(o) || (!asked && (o->server || has_value(getenv("EVENKEEL_TOKEN")))))
+	if (direct || (!asked && (o->server || has_value(getenv("EVENKEEL_TOKEN")))))
 		return 0;
 	rc = o->kubeconfig ? kube_config_read(config, o->kubeconfig, o->context, error)
 			   : take_default(config, o->context, error);
@@ -108,7 +103,8 @@ static int explain_forbidden(const char *method, const char *path, const cJSON *
 	error_set(error,
 		  "%s: a role bound to this user needs the rule %s; the ClusterRole evenkeel-%s "
 		  "has it",
-		  document_text_or(answer, "message", ""), rule, api_access_acts(method, plain) ? "operator" : "view");
+		  document_text_or(answer, "message", ""), rule,
+		  api_access_acts(method, plain) ? "operator" : "view");
 	free(plain);
 	return -EACCES;
 }

@@ -56,23 +56,6 @@ static int read_file(struct snapshot *s, const char *path, add_text *add, struct
 	return rc;
 }
 
-static char *join_names(const struct option_list *files)
-{
-	struct buf name = BUF_INIT;
-
-	for (size_t i = 0; i < files->count; i++)
-		buf_printf(&name, "%s%s", i ? ", " : "", file_name(files->items[i]));
-	return buf_take(&name, NULL);
-}
-
-static bool is_any_measured(const struct view *v)
-{
-	for (size_t i = 0; i < v->node_count; i++)
-		if (v->nodes[i]->stats->end_ns)
-			return true;
-	return false;
-}
-
 /* Takes the name. */
 static struct offline *offline_new(char *name)
 {
@@ -101,7 +84,8 @@ static int finish(struct offline *o, int rc, struct offline **out, struct error 
 		offline_close(o);
 		return rc;
 	}
-	o->has_usage = is_any_measured(v);
+	for (size_t i = 0; i < v->node_count; i++)
+		o->has_usage |= v->nodes[i]->stats->end_ns != 0;
 	o->ctx.kubernetes_mode = v->cluster ? "snapshot" : NULL;
 	o->ctx.reservations = snapshot_take_reservations(o->snapshot);
 	snapshot_take_memory(o->snapshot, &o->memory);
@@ -114,9 +98,13 @@ static int finish(struct offline *o, int rc, struct offline **out, struct error 
 int offline_open(struct offline **out, const struct option_list *files, const char *usage,
 		 struct error *error)
 {
-	struct offline *o = offline_new(join_names(files));
+	struct buf name = BUF_INIT;
+	struct offline *o;
 	int rc = 0;
 
+	for (size_t i = 0; i < files->count; i++)
+		buf_printf(&name, "%s%s", i ? ", " : "", file_name(files->items[i]));
+	o = offline_new(buf_take(&name, NULL));
 	for (size_t i = 0; i < files->count && !rc; i++)
 		rc = read_file(o->snapshot, files->items[i], snapshot_add, error);
 	if (!rc && usage)

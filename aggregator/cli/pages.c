@@ -80,13 +80,6 @@ void list_fini(struct list *l)
 	free(l->more);
 }
 
-static void keep_item(struct list *l, struct span raw)
-{
-	if (l->items.len)
-		buf_add_char(&l->items, ',');
-	buf_add(&l->items, raw.start, raw.len);
-}
-
 int list_read_page(struct list *l, struct error *reason)
 {
 	cJSON *doc = cJSON_ParseWithLength(l->page.data ? l->page.data : "", l->page.len);
@@ -105,10 +98,12 @@ int list_read_page(struct list *l, struct error *reason)
 	for (item = document_first(items, ""); item; item = item->next) {
 		bool there = document_next_item(&left, &raw);
 
-		if (!l->item(l, item))
+		if (!l->item(l, item)) {
 			l->dropped++;
-		else if (there)
-			keep_item(l, raw);
+		} else if (there) {
+			buf_add_str(&l->items, l->items.len ? "," : "");
+			buf_add(&l->items, raw.start, raw.len);
+		}
 	}
 	token = document_text(doc, "continue");
 	free(l->more);

@@ -39,7 +39,7 @@ static bool is_total(const struct row *r)
 	return ((const struct resource_row *)r->more)->total;
 }
 
-static void cell_namespace(const struct row *r, const struct column *c)
+static void cell_quota_namespace(const struct row *r, const struct column *c)
 {
 	table_cell(r->table, PAINT_PLAIN,
 		   document_text_or(r->item, c->at, is_total(r) ? "*" : "-"));
@@ -133,7 +133,7 @@ static const char *const empty[] = {"-", "0", NULL};
 
 /* clang-format off */
 static const struct column columns[] = {
-	{"NAMESPACE", FORM_NAME, cell_namespace, .at = "namespace"},
+	{"NAMESPACE", FORM_NAME, cell_quota_namespace, .at = "namespace"},
 	{"QUOTA", FORM_NAME, cell_quota, .at = "name", .wide = true},
 	{"RESOURCE", FORM_LEFT, cell_resource, .at = NULL},
 	{"USED", FORM_RIGHT, cell_used, .at = "used", .of = "max"},
@@ -204,12 +204,6 @@ struct keys {
 	size_t count;
 };
 
-static void add_key(struct keys *keys, const char *key)
-{
-	if (!array_find_text(keys->of, keys->count, sizeof(*keys->of), key))
-		ARRAY_ADD(keys->of, keys->count) = key;
-}
-
 static struct keys find_keys(const cJSON *items)
 {
 	struct keys keys = {NULL, 0};
@@ -217,7 +211,9 @@ static struct keys find_keys(const cJSON *items)
 	for (size_t m = 0; m < MEMBERS; m++)
 		for (const cJSON *item = items; item; item = item->next)
 			for (const cJSON *a = quota_first_amount(item, members[m]); a; a = a->next)
-				add_key(&keys, a->string);
+				if (!array_find_text(keys.of, keys.count, sizeof(*keys.of),
+						     a->string))
+					ARRAY_ADD(keys.of, keys.count) = a->string;
 	return keys;
 }
 

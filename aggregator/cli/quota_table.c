@@ -49,17 +49,6 @@ const char *quota_resource(const char *key)
 	return key;
 }
 
-/* What a ResourceQuota calls requests.cpu is counted as cpu is, also where it was misplaced. */
-static const char *unit_of(const char *resource)
-{
-	static const char *const prefixes[] = {"requests.", "limits."};
-
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
-		if (strncmp(resource, prefixes[i], strlen(prefixes[i])) == 0)
-			return resource + strlen(prefixes[i]);
-	return resource;
-}
-
 void quota_amount_print(const char *resource, double amount, char out[UNITS_LEN])
 {
 	if (!isfinite(amount))
@@ -105,7 +94,14 @@ double quota_real_use(const cJSON *item, const char *resource)
 
 const char *quota_unit(const char *resource)
 {
-	resource = unit_of(resource);
+	static const char *const prefixes[] = {"requests.", "limits."};
+
+	/* What a ResourceQuota calls requests.cpu is counted as cpu is, also where it was misplaced. */
+	for (size_t i = 0; i < 2; i++)
+		if (strncmp(resource, prefixes[i], strlen(prefixes[i])) == 0) {
+			resource += strlen(prefixes[i]);
+			break;
+		}
 	if (strcmp(resource, "cpu") == 0)
 		return "millicores";
 	return resource_is_bytes(resource) ? "bytes" : "";

@@ -77,8 +77,8 @@ static int read_policy(const char *text, struct policy *p, struct error *error)
 		} else if (strchr(part, '=')) {
 			ARRAY_ADD(p->drain.items, p->drain.count) = mem_printf("--%s", part);
 		} else {
-			rc = error_fail(error, -EINVAL,
-					"--policy %s: \"%s\" must be OPTION=VALUE", text, part);
+			rc = error_fail(error, -EINVAL, "--policy %s: \"%s\" must be OPTION=VALUE",
+					text, part);
 		}
 	}
 	if (!rc && !len)
@@ -203,7 +203,8 @@ static cJSON *score(const struct policy *p, struct offline *files, const char *p
 
 	if (request) {
 		char *json = cJSON_PrintUnformatted(request);
-		int status = offline_request(files, "POST", "/v1/scores", json, strlen(json), &answer);
+		int status =
+			offline_request(files, "POST", "/v1/scores", json, strlen(json), &answer);
 
 		free(json);
 		scores = cJSON_ParseWithLength(answer.data, answer.len);

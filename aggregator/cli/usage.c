@@ -68,15 +68,6 @@ void usage_tally_add(struct usage_tally *t, const char *name, enum row_state sta
 	}
 }
 
-static int missing(const struct usage_tally *t, struct error *reason)
-{
-	for (size_t i = 0; i < t->cli->operand_count; i++)
-		if (!t->met[i])
-			return error_fail(reason, CLI_STALE, "%s \"%s\" is not known", t->what,
-					  t->cli->operands[i]);
-	return CLI_OK;
-}
-
 static void explain_stale(const struct usage_tally *t, struct error *reason)
 {
 	char age[UNITS_LEN];
@@ -105,8 +96,10 @@ int usage_tally_exit(const struct usage_tally *t, struct error *reason)
 {
 	size_t fresh = t->states[ROW_FRESH], total = tally_total(t);
 
-	if (missing(t, reason))
-		return CLI_STALE;
+	for (size_t i = 0; i < t->cli->operand_count; i++)
+		if (!t->met[i])
+			return error_fail(reason, CLI_STALE, "%s \"%s\" is not known", t->what,
+					  t->cli->operands[i]);
 	if (t->stale_name) {
 		explain_stale(t, reason);
 		return CLI_STALE;

@@ -42,19 +42,6 @@ static void workload_fini(struct workload *of)
 	free(of->pods);
 }
 
-static void find_pods(const struct whatif *w, struct workload *of)
-{
-	cJSON *item;
-
-	cJSON_ArrayForEach (item, w->items) {
-		const char *kind = whatif_kind_of(item, of->namespace, of->name);
-
-		if (!kind || (of->kind && strcasecmp(kind, of->kind) != 0))
-			continue;
-		ARRAY_ADD(of->pods, of->count) = item;
-	}
-}
-
 /* A name without a kind is that of one workload. */
 static int check_kinds(const struct whatif *w, const struct workload *of)
 {
@@ -77,20 +64,26 @@ static int find_workload(const struct whatif *w, struct workload *of)
 {
 	const char *slash = strchr(w->text, '/'), *equals = strchr(w->text, '='),
 		   *name = slash ? slash + 1 : NULL, *second = slash ? strchr(name, '/') : NULL;
+	cJSON *item;
 
 	*of = (struct workload){.rest = ""};
 	if (second && equals && second < equals)
 		name = second + 1;
 	if (!slash || !equals || slash > equals || slash == w->text || equals == name ||
 	    name == slash + 2)
-		return whatif_refuse(
-			w, "must be NAMESPACE/WORKLOAD=.. or NAMESPACE/KIND/WORKLOAD=..");
+		return whatif_refuse(w,
+				     "must be NAMESPACE/WORKLOAD=.. or NAMESPACE/KIND/WORKLOAD=..");
 	of->namespace = mem_strndup(w->text, (size_t)(slash - w->text));
 	if (name > slash + 1)
 		of->kind = mem_strndup(slash + 1, (size_t)(name - slash) - 2);
 	of->name = mem_strndup(name, (size_t)(equals - name));
 	of->rest = equals + 1;
-	find_pods(w, of);
+	cJSON_ArrayForEach (item, w->items) {
+		const char *kind = whatif_kind_of(item, of->namespace, of->name);
+
+		if (kind && (!of->kind || strcasecmp(kind, of->kind) == 0))
+			ARRAY_ADD(of->pods, of->count) = item;
+	}
 	if (of->count)
 		return check_kinds(w, of);
 	return whatif_refuse(w, "there is no pod of a %s \"%s\" in the namespace \"%s\"",

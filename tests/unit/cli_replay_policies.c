@@ -68,7 +68,7 @@ static void put_pod(struct model *m, const char *name, const char *node)
 
 /* Seconds after the fixture's moment; with a pod on each node of the list, up to NULL. Only a pod makes c. */
 static struct offline_moment moment(int seconds, double a_milli, double b_milli,
-				   const char *const *nodes)
+				    const char *const *nodes)
 {
 	int64_t now_ns = VIEW_FIXTURE_NOW_NS + seconds * NS_PER_SEC;
 	struct node_stats *stats[] = {use_of("a", now_ns, a_milli), use_of("b", now_ns, b_milli),
