@@ -101,7 +101,6 @@ int answer_check_pod(struct cli *cli)
 	const char *file = cli->options->pod;
 
 	if (cli->options->watch_ns && file && strcmp(file, "-") == 0)
-		return error_fail(&cli->reason, CLI_USAGE,
-				  "--watch cannot read --pod - again and again; name a file");
+		return cli_misuse(cli, "--watch cannot read --pod - again and again; name a file");
 	return CLI_OK;
 }

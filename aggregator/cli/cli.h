@@ -130,6 +130,9 @@ struct cli {
 	struct error reason; /* for stderr, when not empty */
 };
 
+/* The value CLI_USAGE, with the reason: "return cli_misuse(cli, ..)". */
+#define cli_misuse(cli, ...) error_fail(&(cli)->reason, CLI_USAGE, __VA_ARGS__)
+
 struct command {
 	const char *name;
 	const char *usage; /* what follows the name */

@@ -291,9 +291,8 @@ static int confirm(struct cli *cli)
 	if (cli->options->yes || cli->options->dry_run)
 		return CLI_OK;
 	if (!isatty(STDIN_FILENO) || !cli->terminal)
-		return error_fail(
-			&cli->reason, CLI_USAGE,
-			"the question needs a terminal: give --yes to drain, or --dry-run");
+		return cli_misuse(
+			cli, "the question needs a terminal: give --yes to drain, or --dry-run");
 	buf_add_str(&cli->out, "Evict the pods of");
 	for (size_t i = 1; i < cli->operand_count; i++)
 		buf_printf(&cli->out, "%s %s", i > 1 ? "," : "", cli->operands[i]);
@@ -356,7 +355,7 @@ static int run(struct cli *cli)
 	int code = CLI_OK;
 
 	if (fault)
-		return error_fail(&cli->reason, CLI_USAGE, "%s", fault);
+		return cli_misuse(cli, "%s", fault);
 	if (shows)
 		return strcmp(word, "status") == 0 ? status(cli) : history(cli);
 	if (strcmp(word, "drain") == 0)

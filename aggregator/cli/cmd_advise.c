@@ -305,19 +305,17 @@ static int check_usage(struct cli *cli)
 	double share;
 
 	if (cli->operand_count > 1)
-		return error_fail(&cli->reason, CLI_USAGE,
-				  "advise takes one workload, and not \"%.60s\" as well",
+		return cli_misuse(cli, "advise takes one workload, and not \"%.60s\" as well",
 				  cli->operands[1]);
 	if (o->nodes && o->output >= OUTPUT_COMMANDS)
-		return error_fail(&cli->reason, CLI_USAGE,
-				  "--nodes and -o patch, vpa or scenario: take one of them");
+		return cli_misuse(cli, "--nodes and -o patch, vpa or scenario: take one of them");
 	if (o->nodes && output_is_rows(cli->form))
-		return error_fail(&cli->reason, CLI_USAGE,
+		return cli_misuse(cli,
 				  "--nodes prints scenarios and no containers: it goes with -o "
 				  "table, wide, json and yaml");
 	if (o->throttled_below && !advice_read_share(o->throttled_below, &share))
-		return error_fail(
-			&cli->reason, CLI_USAGE,
+		return cli_misuse(
+			cli,
 			"--throttled-below %.60s: must be a share above 0 and below 1 (100%%), "
 			"as 1%% or 0.01",
 			o->throttled_below);

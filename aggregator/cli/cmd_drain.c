@@ -48,8 +48,7 @@ static int refuse_rules(struct cli *cli)
 	struct drain_settings usual;
 
 	if (given)
-		return error_fail(&cli->reason, CLI_USAGE,
-				  "%s goes with --snapshot; a server has its own", given);
+		return cli_misuse(cli, "%s goes with --snapshot; a server has its own", given);
 
 	if (drain_settings_from_environment(&usual, &cli->reason))
 		return CLI_USAGE;
@@ -59,8 +58,7 @@ static int refuse_rules(struct cli *cli)
 	drain_settings_fini(&usual);
 	if (!given)
 		return CLI_OK;
-	return error_fail(&cli->reason, CLI_USAGE,
-			  "--%s goes with --snapshot; a server has its own", given);
+	return cli_misuse(cli, "--%s goes with --snapshot; a server has its own", given);
 }
 
 /* --- the request ------------------------------------------------------------------------------ */
@@ -70,13 +68,12 @@ static int check_options(struct cli *cli)
 	const struct cli_options *o = cli->options;
 
 	if (o->output == OUTPUT_PLAN && (o->history || cli->operand_count || o->selector))
-		return error_fail(&cli->reason, CLI_USAGE,
-				  "-o plan is the whole wave: name no nodes and no labels");
+		return cli_misuse(cli, "-o plan is the whole wave: name no nodes and no labels");
 	if (!o->history || (!o->explain && !o->selector))
 		return CLI_OK;
-	return error_fail(&cli->reason, CLI_USAGE,
-			  o->explain ? "--history tells what was, and --explain what is: give one"
-				     : "--history knows no labels; name nodes");
+	return cli_misuse(cli, o->explain
+				       ? "--history tells what was, and --explain what is: give one"
+				       : "--history knows no labels; name nodes");
 }
 
 static int ask(struct cli *cli)
@@ -158,7 +155,7 @@ static int run(struct cli *cli)
 
 	for (size_t i = 0; i < cli->operand_count; i++)
 		if (!cli->operands[i][0])
-			return error_fail(&cli->reason, CLI_USAGE, "the name of a node is empty");
+			return cli_misuse(cli, "the name of a node is empty");
 	code = check_options(cli);
 	if (code != CLI_OK)
 		return code;

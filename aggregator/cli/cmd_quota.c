@@ -72,10 +72,9 @@ static int set_rules(struct cli *cli, struct quota_options *rules)
 		    !(o->cover_all && !getenv("EVENKEEL_QUOTA_COVER_ALL")) &&
 		    !(o->critical_priority && !getenv("EVENKEEL_QUOTA_CRITICAL_PRIORITY")))
 			return CLI_OK;
-		return error_fail(
-			&cli->reason, CLI_USAGE,
-			"--quota-default-min, --quota-default-max, --quota-cover-all and "
-			"--quota-critical-priority go with --snapshot; a server has its own");
+		return cli_misuse(
+			cli, "--quota-default-min, --quota-default-max, --quota-cover-all and "
+			     "--quota-critical-priority go with --snapshot; a server has its own");
 	}
 	if (o->critical_priority)
 		rules->critical_priority = (int32_t)o->critical_priority;
@@ -111,8 +110,7 @@ static int ask(struct cli *cli, const char *path, bool preempt, const struct ans
 	cJSON *request;
 
 	if (!o->pod || !*o->pod)
-		return error_fail(&cli->reason, CLI_USAGE,
-				  "--pod: give the pod, a file of YAML or JSON");
+		return cli_misuse(cli, "--pod: give the pod, a file of YAML or JSON");
 	if (answer_check_pod(cli))
 		return CLI_USAGE;
 	if (pod_file_read(o->pod, &pod, &cli->reason) == 0) {
@@ -140,22 +138,22 @@ static int dispatch(struct cli *cli)
 	const char *namespace = cli->options->namespace;
 
 	if (cli->operand_count > 1)
-		return error_fail(&cli->reason, CLI_USAGE,
+		return cli_misuse(cli,
 				  "quota takes one namespace, or one of admit, preempt and lint, "
 				  "and not \"%.60s\" as well",
 				  cli->operands[1]);
 	if (word && strcmp(word, "lint") == 0)
 		return get(cli, &quota_lint_answer, NULL, namespace);
 	if (word && strcmp(word, "admit") == 0 && cli->form == OUTPUT_NAME)
-		return error_fail(&cli->reason, CLI_USAGE,
+		return cli_misuse(cli,
 				  "-o name goes with lists of objects; quota admit has resources");
 	if (word && strcmp(word, "admit") == 0)
 		return ask(cli, "/v1/quotas/admit", false, &quota_admit_answer);
 	if (word && strcmp(word, "preempt") == 0)
 		return ask(cli, "/v1/quotas/preempt", true, &quota_preempt_answer);
 	if (word && namespace && strcmp(word, namespace) != 0)
-		return error_fail(&cli->reason, CLI_USAGE,
-				  "\"%.60s\" and -n %.60s: give one namespace", word, namespace);
+		return cli_misuse(cli, "\"%.60s\" and -n %.60s: give one namespace", word,
+				  namespace);
 	if (word || namespace)
 		return get(cli, &quota_one_answer, word ? word : namespace, NULL);
 	return get(cli, &quota_list_answer, NULL, NULL);

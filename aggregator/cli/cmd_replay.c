@@ -99,17 +99,17 @@ static int read_steps(struct cli *cli, struct schedule *s)
 	int code;
 
 	if (!o->from || !o->to)
-		return error_fail(&cli->reason, CLI_USAGE, "--from and --to go together");
+		return cli_misuse(cli, "--from and --to go together");
 	code = read_time(cli, "from", o->from, &from_ns);
 	if (!code)
 		code = read_time(cli, "to", o->to, &to_ns);
 	if (code)
 		return code;
 	if (to_ns < from_ns)
-		return error_fail(&cli->reason, CLI_USAGE, "--to is before --from");
+		return cli_misuse(cli, "--to is before --from");
 	if ((to_ns - from_ns) / o->step_ns >= MOMENTS_MOST)
-		return error_fail(&cli->reason, CLI_USAGE,
-				  "there are over %d moments: give a longer --step", MOMENTS_MOST);
+		return cli_misuse(cli, "there are over %d moments: give a longer --step",
+				  MOMENTS_MOST);
 	for (; from_ns <= to_ns; from_ns += o->step_ns)
 		ARRAY_ADD(s->at_ns, s->count) = from_ns;
 	return CLI_OK;
@@ -120,8 +120,7 @@ static int read_schedule(struct cli *cli, struct schedule *s)
 	const struct cli_options *o = cli->options;
 
 	if (o->from || o->to)
-		return o->at.count ? error_fail(&cli->reason, CLI_USAGE,
-						"--at does not go with --from and --to")
+		return o->at.count ? cli_misuse(cli, "--at does not go with --from and --to")
 				   : read_steps(cli, s);
 	for (size_t i = 0; i < o->at.count; i++) {
 		int64_t at_ns;
@@ -129,7 +128,7 @@ static int read_schedule(struct cli *cli, struct schedule *s)
 		if (read_time(cli, "at", o->at.items[i], &at_ns))
 			return CLI_USAGE;
 		if (i && at_ns < s->at_ns[i - 1])
-			return error_fail(&cli->reason, CLI_USAGE,
+			return cli_misuse(cli,
 					  "--at %s: times must ascend; the --at before it is %s",
 					  o->at.items[i], o->at.items[i - 1]);
 		ARRAY_ADD(s->at_ns, s->count) = at_ns;
@@ -240,18 +239,16 @@ static int run(struct cli *cli)
 	int code;
 
 	if (!cli->operand_count)
-		return error_fail(&cli->reason, CLI_USAGE, "name the directory of a record");
+		return cli_misuse(cli, "name the directory of a record");
 	code = read_schedule(cli, &s);
 	if (!code && !s.count && !command && !policies)
 		code = show_extent(cli);
 	else if (!code && !s.count)
-		code = error_fail(&cli->reason, CLI_USAGE,
-				  "name a moment by --at, or several by --from and --to");
+		code = cli_misuse(cli, "name a moment by --at, or several by --from and --to");
 	else if (!code && command == policies)
-		code = error_fail(&cli->reason, CLI_USAGE,
-				  command ? "a command and --policy do not go together"
-					  : "name a command to run, behind --, or policies by "
-					    "--policy");
+		code = cli_misuse(cli, command ? "a command and --policy do not go together"
+					       : "name a command to run, behind --, or policies by "
+						 "--policy");
 	else if (!code && replay_open(&r, cli->operands[0], &cli->reason))
 		code = CLI_ERROR;
 	else if (!code)

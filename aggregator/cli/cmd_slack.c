@@ -300,8 +300,7 @@ static int set_rules(struct cli *cli, struct slack_options *rules)
 	given = slack_options_given(&cli->options->slack);
 	if (!given)
 		return CLI_OK;
-	return error_fail(&cli->reason, CLI_USAGE, "%s goes with --snapshot; a server has its own",
-			  given);
+	return cli_misuse(cli, "%s goes with --snapshot; a server has its own", given);
 }
 
 static int ask(struct cli *cli)
@@ -326,13 +325,11 @@ static int check_operands(struct cli *cli)
 	const struct cli_options *o = cli->options;
 
 	if (cli->operand_count > 1)
-		return error_fail(&cli->reason, CLI_USAGE,
-				  "slack takes one class, and not \"%.60s\" as well",
+		return cli_misuse(cli, "slack takes one class, and not \"%.60s\" as well",
 				  cli->operands[1]);
 	if (o->output >= OUTPUT_BALLOONS && (cli->operand_count || o->node))
-		return error_fail(
-			&cli->reason, CLI_USAGE,
-			"objects for kubectl are of all classes: give no class and no --node");
+		return cli_misuse(
+			cli, "objects for kubectl are of all classes: give no class and no --node");
 	return CLI_OK;
 }
 

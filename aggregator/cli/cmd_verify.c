@@ -119,7 +119,7 @@ static int run(struct cli *cli)
 	int code = CLI_USAGE;
 
 	if (cli->operand_count != 1)
-		return error_fail(&cli->reason, CLI_USAGE, "name one plan; --help shows the usage");
+		return cli_misuse(cli, "name one plan; --help shows the usage");
 	path = cli->operands[0];
 	if (file_read(path, PLAN_MOST, &text, &cli->reason))
 		goto out;

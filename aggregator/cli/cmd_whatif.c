@@ -313,7 +313,7 @@ static int check_notes(struct whatif_run *run, const struct variant *v, struct o
 	}
 	line = find_new_note(run, notes);
 	if (line)
-		code = error_fail(&run->cli->reason, CLI_USAGE, "%s", line);
+		code = cli_misuse(run->cli, "%s", line);
 	free(line);
 	return code;
 }
@@ -465,9 +465,7 @@ static int read_variants(struct whatif_run *run)
 		ARRAY_ADD(run->of, run->count) = (struct variant){changed_name, o, NULL};
 	if (o->scenarios && read_scenarios(run, o->scenarios, &run->cli->reason))
 		return CLI_USAGE;
-	return run->count ? CLI_OK
-			  : error_fail(&run->cli->reason, CLI_USAGE,
-				       "name a change; --help lists them");
+	return run->count ? CLI_OK : cli_misuse(run->cli, "name a change; --help lists them");
 }
 
 /* --- answers ---------------------------------------------------------------------------------- */
@@ -562,7 +560,7 @@ static int show_snapshot(struct whatif_run *run)
 	int code = CLI_OK;
 
 	if (run->count > 1 || run->command.count)
-		return error_fail(&run->cli->reason, CLI_USAGE,
+		return cli_misuse(run->cli,
 				  "-o snapshot is one changed cluster: give one scenario, and no "
 				  "COMMAND");
 	/* As it is first: its notes are no fault of the change. */
@@ -587,15 +585,14 @@ static int check_settings(struct cli *cli, const struct variant *v)
 	const struct option_list *settings = &v->options->settings;
 
 	if (v->own && v->own->scenarios)
-		return error_fail(&cli->reason, CLI_USAGE, "a scenario has no scenarios");
+		return cli_misuse(cli, "a scenario has no scenarios");
 	if (settings->count && !cli->operand_count)
-		return error_fail(&cli->reason, CLI_USAGE,
-				  "--set %s: there is no COMMAND, whose option it could be",
+		return cli_misuse(cli, "--set %s: there is no COMMAND, whose option it could be",
 				  settings->items[0]);
 	for (size_t i = 0; i < settings->count; i++)
 		if (strcspn(settings->items[i], "=") == 0)
-			return error_fail(&cli->reason, CLI_USAGE,
-					  "--set \"%s\": must be OPTION=VALUE", settings->items[i]);
+			return cli_misuse(cli, "--set \"%s\": must be OPTION=VALUE",
+					  settings->items[i]);
 	return CLI_OK;
 }
 

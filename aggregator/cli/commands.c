@@ -321,7 +321,7 @@ static int find_answers(struct cli *cli, const struct command *command)
 	int code;
 
 	if (conflict)
-		return error_fail(&cli->reason, CLI_USAGE, "%s", conflict);
+		return cli_misuse(cli, "%s", conflict);
 	if (command->server == CLI_SERVER_UNUSED)
 		return CLI_OK;
 	if (o->snapshots.count)

@@ -160,10 +160,9 @@ static int run_completion(struct cli *cli)
 			return CLI_OK;
 		}
 	if (cli->operand_count == 1)
-		return error_fail(&cli->reason, CLI_USAGE,
-				  "completion: \"%s\" is not known; it is %s", cli->operands[0],
-				  shells);
-	return error_fail(&cli->reason, CLI_USAGE, "completion: say for which shell: %s", shells);
+		return cli_misuse(cli, "completion: \"%s\" is not known; it is %s",
+				  cli->operands[0], shells);
+	return cli_misuse(cli, "completion: say for which shell: %s", shells);
 }
 
 const struct command command_completion = {
