@@ -159,10 +159,7 @@ static int run(struct cli *cli)
 	code = check_options(cli);
 	if (code != CLI_OK)
 		return code;
-	if (cli->offline)
-		return ask_files(cli);
-	code = refuse_rules(cli);
-	return code == CLI_OK ? ask(cli) : code;
+	return cli->offline ? ask_files(cli) : refuse_rules(cli) ?: ask(cli);
 }
 
 const struct command command_drain = {

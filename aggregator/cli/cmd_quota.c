@@ -162,10 +162,8 @@ static int dispatch(struct cli *cli)
 static int run(struct cli *cli)
 {
 	struct quota_options rules;
-	int code = set_rules(cli, &rules);
+	int code = set_rules(cli, &rules) ?: dispatch(cli);
 
-	if (code == CLI_OK)
-		code = dispatch(cli);
 	if (cli->offline)
 		offline_set_rules(cli->offline, NULL, NULL, NULL);
 	quota_options_fini(&rules);

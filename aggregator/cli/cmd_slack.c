@@ -336,12 +336,8 @@ static int check_operands(struct cli *cli)
 static int run(struct cli *cli)
 {
 	struct slack_options rules;
-	int code = check_operands(cli);
+	int code = check_operands(cli) ?: set_rules(cli, &rules) ?: ask(cli);
 
-	if (code == CLI_OK)
-		code = set_rules(cli, &rules);
-	if (code == CLI_OK)
-		code = ask(cli);
 	if (cli->offline)
 		offline_set_rules(cli->offline, NULL, NULL, NULL);
 	return code;

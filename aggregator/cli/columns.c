@@ -156,7 +156,7 @@ double row_number(const struct row *r, const char *path)
 
 double row_share(const struct row *r, const char *part, const char *whole)
 {
-	double of = row_number(r, whole);
+	double of = whole ? row_number(r, whole) : 1;
 
 	return of > 0 ? row_number(r, part) / of : NAN;
 }
@@ -257,8 +257,7 @@ void cell_bytes_limit(const struct row *r, const struct column *c)
 
 void cell_share(const struct row *r, const struct column *c)
 {
-	row_add_units(r, PAINT_PLAIN, units_percent,
-		      c->of ? row_share(r, c->at, c->of) : row_number(r, c->at));
+	row_add_units(r, PAINT_PLAIN, units_percent, row_share(r, c->at, c->of));
 }
 
 /* --- data ------------------------------------------------------------------------------------- */

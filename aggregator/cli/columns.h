@@ -104,7 +104,7 @@ void columns_print_list(struct cli *cli, const cJSON *doc, const char *list, con
 
 /* A number of the item; NaN where there is none. */
 double row_number(const struct row *r, const char *path);
-/* The share of one number in another; NaN where one is missing, or the whole is 0. */
+/* The share of one number in another, NULL: the number; NaN where one is missing, or the whole is 0. */
 double row_share(const struct row *r, const char *part, const char *whole);
 
 /* Adds a cell; "-" where it is not known. */

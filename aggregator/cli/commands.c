@@ -624,7 +624,6 @@ int commands_main(int argc, char **argv)
 	const char *name = operand_at(argc, argv, 0), *base = program_name(argv[0]);
 	bool asked_help = name && strcmp(name, "help") == 0;
 	const struct command *command = name && !asked_help ? find_command(name) : NULL;
-	struct option_spec *specs;
 	struct option_program program = {.name = "evenkeel", .env_prefix = "EVENKEEL_"};
 	struct cli_options options = {0}, typed;
 	struct option_list operands = {0};
@@ -641,8 +640,7 @@ int commands_main(int argc, char **argv)
 		if (!command && strcmp(name, "help") != 0)
 			return unknown_command(name);
 	}
-	specs = join_specs(command);
-	program.specs = specs;
+	program.specs = join_specs(command);
 	if (options_parse(&program, &options, argc, argv, &operands, &reason)) {
 		code = usage_error(reason.text);
 	} else {
@@ -654,6 +652,6 @@ int commands_main(int argc, char **argv)
 		options_free(&program, &options);
 		option_list_free(&operands);
 	}
-	free(specs);
+	free((void *)program.specs);
 	return code;
 }

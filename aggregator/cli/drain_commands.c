@@ -15,6 +15,7 @@
 
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/utf8.h"
 
 bool drain_is_left_out(const struct cli *cli, const cJSON *doc, const cJSON *node)
@@ -86,11 +87,10 @@ static const char *resource_of(const char *kind)
 					       {"StatefulSet", "statefulset"},
 					       {"ReplicaSet", "replicaset"},
 					       {"ReplicationController", "replicationcontroller"}};
+	const char *const *row =
+		array_find_text(kinds, sizeof(kinds) / sizeof(kinds[0]), sizeof(kinds[0]), kind);
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (strcmp(kinds[i][0], kind) == 0)
-			return kinds[i][1];
-	return NULL;
+	return row ? row[1] : NULL;
 }
 
 struct script {

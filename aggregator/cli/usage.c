@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "aggregator/cli/client.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 #include "shared/units.h"
 
@@ -34,35 +35,27 @@ void usage_tally_fini(struct usage_tally *t)
 	free(t->met);
 }
 
-static size_t find_operand(const struct cli *cli, const char *name)
-{
-	size_t i = 0;
-
-	while (i < cli->operand_count && strcmp(cli->operands[i], name) != 0)
-		i++;
-	return i;
-}
-
 bool usage_tally_wants(const struct usage_tally *t, const char *name)
 {
-	return t->cli->operand_count == 0 || find_operand(t->cli, name) < t->cli->operand_count;
+	const struct cli *cli = t->cli;
+
+	return cli->operand_count == 0 ||
+	       array_find_text(cli->operands, cli->operand_count, sizeof(*cli->operands), name);
 }
 
 void usage_tally_add(struct usage_tally *t, const char *name, enum row_state state, double age)
 {
-	size_t i = find_operand(t->cli, name);
+	const char *own = NULL;
 
 	t->states[state]++;
-	if (i == t->cli->operand_count)
-		return;
 	/* One name may stand for several pods, and may be given twice. */
-	for (; i < t->cli->operand_count; i++)
+	for (size_t i = 0; i < t->cli->operand_count; i++)
 		if (strcmp(t->cli->operands[i], name) == 0) {
 			t->met[i] = true;
-			name = t->cli->operands[i];
+			own = t->cli->operands[i];
 		}
-	if (state != ROW_FRESH && state != ROW_APART && !t->stale_name) {
-		t->stale_name = name;
+	if (own && state != ROW_FRESH && state != ROW_APART && !t->stale_name) {
+		t->stale_name = own;
 		t->stale_state = state;
 		t->stale_age = age;
 	}
@@ -205,14 +198,9 @@ int usage_table_run(const struct usage_kind *kind, struct cli *cli, struct buf *
 double usage_key_of(const struct cli *cli, const cJSON *item, const struct usage_key *key)
 {
 	const struct row r = {.cli = cli, .item = item};
-	double one = NAN, other = NAN;
 
-	if (key->at)
-		one = key->of ? row_share(&r, key->at, key->of) : row_number(&r, key->at);
-	if (key->other)
-		other = key->other_of ? row_share(&r, key->other, key->other_of)
-				      : row_number(&r, key->other);
-	return fmax(one, other);
+	return fmax(key->at ? row_share(&r, key->at, key->of) : NAN,
+		    key->other ? row_share(&r, key->other, key->other_of) : NAN);
 }
 
 void usage_cell_age(const struct row *r, const struct column *c)
