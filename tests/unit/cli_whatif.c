@@ -64,22 +64,6 @@ static const char snapshot[] =
 	"{\"node\":\"a\",\"uid\":\"unknown\"," USE("1", "1") "}]}}";
 /* clang-format on */
 
-static char *folder;
-
-static int make_folder(void **state)
-{
-	(void)state;
-	folder = folder_make();
-	return 0;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	folder_remove(folder);
-	return 0;
-}
-
 static struct option_list *list_of(struct whatif_changes *c, const char *option)
 {
 	const struct {
@@ -104,9 +88,11 @@ static cJSON *change(const char *option, const char *text, const char *file, int
 {
 	cJSON *doc = cJSON_Parse(snapshot);
 	struct whatif_changes changes = {0};
-	char *path = mem_printf("%s/objects.yaml", folder), *texts[] = {(char *)text};
+	char *folder = folder_make(), *path = mem_printf("%s/objects.yaml", folder);
+	char *texts[] = {(char *)text};
 	FILE *f = fopen(path, "w");
 	struct buf notes = BUF_INIT;
+	int rc;
 
 	assert_non_null(doc);
 	assert_true(f && fputs(file ? file : "", f) >= 0 && fclose(f) == 0);
@@ -114,7 +100,9 @@ static cJSON *change(const char *option, const char *text, const char *file, int
 		texts[0] = path;
 	*list_of(&changes, option) = (struct option_list){texts, 1};
 	why->text[0] = '\0';
-	if (whatif_change(doc, &changes, &notes, why) != expected)
+	rc = whatif_change(doc, &changes, &notes, why);
+	folder_remove(folder);
+	if (rc != expected)
 		fail_msg("--%s %s: \"%s\"", option, text, why->text);
 	buf_fini(&notes);
 	free(path);
@@ -509,5 +497,5 @@ int main(void)
 		cmocka_unit_test(test_refusals),	cmocka_unit_test(test_without_api),
 	};
 
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

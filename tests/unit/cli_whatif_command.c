@@ -15,22 +15,6 @@
 #include "shared/mem.h"
 #include "tests/process.h"
 
-static char *folder;
-
-static int make_folder(void **state)
-{
-	(void)state;
-	folder = folder_make();
-	return 0;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	folder_remove(folder);
-	return 0;
-}
-
 /*
  * words: behind "evenkeel whatif --snapshot FILE"; "$" is a file with the scenarios. says: a part of
  * the output, behind "=" all of it.
@@ -38,7 +22,8 @@ static int remove_folder(void **state)
 static void check_command(const char *words, const char *scenarios, int code, const char *says,
 			  const char *why)
 {
-	char *path = mem_printf("%s/scenarios.yaml", folder), *copy = mem_strdup(words), *save;
+	char *folder = folder_make(), *path = mem_printf("%s/scenarios.yaml", folder);
+	char *copy = mem_strdup(words), *save;
 	char *argv[24] = {(char *)program_path("evenkeel"), (char *)"whatif", (char *)"--snapshot",
 			  (char *)"tests/docs/snapshot.json"};
 	FILE *f = fopen(path, "w");
@@ -50,6 +35,7 @@ static void check_command(const char *words, const char *scenarios, int code, co
 	for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
 		argv[n++] = strcmp(word, "$") == 0 ? path : word;
 	got = process_run(argv, &out, &err);
+	folder_remove(folder);
 	buf_add_str(&out, "");
 	buf_add_str(&err, "");
 	if (got != code || !strstr(err.data, why) ||
@@ -201,6 +187,7 @@ static const struct {
 	 "\"after\":[{\"name\":\"changed\",\"answer\":{\"apiVersion\"", ""},
 	/* What cannot be asked. */
 	{"", NULL, 2, "", "name a change; --help lists them"},
+	{"--remove node-9 -o snapshot", NULL, 2, "=", "there is no node \"node-9\""},
 	{"--remove node-9", NULL, 2, "", "--remove node-9: there is no node \"node-9\""},
 	{"--remove node-0000 -- nodez", NULL, 2, "", "there is no command \"nodez\""},
 	{"--remove node-0000 -- nodes --bad", NULL, 2, "", "unknown option --bad"},
@@ -269,5 +256,5 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_command)};
 
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }
