@@ -140,18 +140,16 @@ static void say_watched(const cJSON *target, struct buf *line)
 /* What the number of units comes from, so that it can be followed by hand. */
 static void say_target(struct cli *cli, const cJSON *target, struct buf *line)
 {
-	bool arrivals = document_is(target, "from", "arrivals");
 	const char *base = document_text_or(target, "base", "requested");
 	double nodes = document_number(target, "nodes");
 
 	buf_add_str(line, "Slack shall be at least ");
 	write_amount(line, target, "extra");
-	if (arrivals)
+	if (document_is(target, "from", "arrivals")) {
 		buf_printf(line, ": what arrives while a node starts, in 95%% of %.0f such times. ",
 			   document_number(target, "arrivalSpans"));
-	else
+	} else {
 		buf_printf(line, ": %g%% of the ", document_number(target, "rate") * 100);
-	if (!arrivals) {
 		write_amount(line, target, base);
 		buf_printf(line, " that %s.",
 			   strcmp(base, "allocatable") == 0 ? "nodes can give" : "pods request");
@@ -191,9 +189,9 @@ static void print_words(struct cli *cli, const cJSON *doc)
 		double count = document_number(item, "count");
 		const char *type = document_text(item, "instanceType");
 
-		buf_printf(&line, "%.0f more node%s like %s%s%s%s (", count, units_plural(count),
+		buf_printf(&line, "%.0f more node%s like %s%s%s (", count, units_plural(count),
 			   document_text_or(item, "like", "-"), type ? " of type " : "",
-			   type ? type : "", "");
+			   type ? type : "");
 		write_amount(&line, item, "gives");
 		buf_add_str(&line, " for pods) would hold what finds no place.");
 		lines_wrap_buf(cli, 0, &line);

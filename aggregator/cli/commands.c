@@ -13,6 +13,7 @@
 
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/kube_server.h"
+#include "shared/array.h"
 #include "shared/clock.h"
 #include "shared/document.h"
 #include "shared/log.h"
@@ -31,10 +32,6 @@ static const struct command *const commands[] = {
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
-static const char *const outputs[] = {
-	"table",	   "wide", "json",  "yaml", "csv",	"name",	    "commands",
-	"soft-taints",	   "plan", "patch", "vpa",  "scenario", "snapshot", "balloons",
-	"capacitybuffers", NULL};
 static const char *const periods[] = {"2s", NULL};
 static const char *const colors[] = {"auto", "always", "never", NULL};
 
@@ -70,7 +67,7 @@ const struct option_spec commands_common[] = {
 	CLI_TEXT("usage", 0, usage, "FILE",
 		 "Measurements for --snapshot: a Usage object, or the answer of a load watcher's "
 		 "/watcher."),
-	CLI_CHOICE("output", 'o', output, "FORM", "table", outputs,
+	CLI_CHOICE("output", 'o', output, "FORM", "table", output_names,
 		   "table, wide (more columns), json (the API's object, indented on a terminal), "
 		   "yaml (the same in YAML), csv (the table with every column), name (node/NAME, "
 		   "pod/NAMESPACE/NAME ..); of drain commands (for kubectl) or plan (for evenkeel "
@@ -409,7 +406,6 @@ static int check_outer(const struct command *command, const struct cli_options *
 static int check_inner(const struct command *command, const struct cli_options *o,
 		       const struct cli *outer, struct error *reason)
 {
-	const char *conflict = output_conflict(o, command);
 	int form = o->output;
 
 	if ((command == &command_whatif && outer->command != &command_replay) ||
@@ -426,7 +422,7 @@ static int check_inner(const struct command *command, const struct cli_options *
 				  "-o json, -o yaml and -o csv have no lines to compare: give "
 				  "whatif -o json -- %s",
 				  command->name);
-	return conflict ? error_fail(reason, CLI_USAGE, "%s", conflict) : CLI_OK;
+	return output_check(o, command, reason);
 }
 
 static int run_on_files(const struct command *command, const struct cli_options *options,
@@ -504,25 +500,23 @@ static int dispatch(const char *base, const struct command *command,
 		    const struct cli_options *options, const struct option_list *operands,
 		    bool asked_help)
 {
+	bool asked = options->help || asked_help;
 	struct buf text = BUF_INIT;
-	const char *conflict;
+	struct error reason;
 
 	if (options->version) {
 		buf_add_str(&text, "evenkeel " EVENKEEL_VERSION "\n");
 		return print_text(&text, stdout, CLI_OK);
 	}
-	if (options->help || asked_help || !command) {
-		bool asked = options->help || asked_help;
-
+	if (asked || !command) {
 		if (command)
 			help_of_command(base, command, &text);
 		else
 			help_of_program(base, USAGE, SUMMARY, commands, COMMANDS, &text);
 		return print_text(&text, asked ? stdout : stderr, asked ? CLI_OK : CLI_USAGE);
 	}
-	conflict = output_conflict(options, command);
-	if (conflict)
-		return usage_error(conflict);
+	if (output_check(options, command, &reason))
+		return usage_error(reason.text);
 	if (!command->usage[0] && operands->count > 1)
 		return usage_error("this command takes no arguments; --help shows the usage");
 	return run_command(command, options, operands);
@@ -583,18 +577,16 @@ static void find_names(const char *what, int count, char *const *words, struct b
 	struct option_program program = {.name = "evenkeel", .env_prefix = "EVENKEEL_"};
 	struct cli_options options = {0};
 	struct cli cli = {.options = &options};
-	const char *list = NULL;
+	const char *const *list =
+		array_find_text(lists, sizeof(lists) / sizeof(lists[0]), sizeof(lists[0]), what);
 
-	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-		if (strcmp(lists[i][0], what) == 0)
-			list = lists[i][1];
 	if (!list)
 		return;
 	read_part(&program, &options, count, words);
 	if (!options.timeout_ns || options.timeout_ns > COMPLETION_NS)
 		options.timeout_ns = COMPLETION_NS;
 	if (!options.snapshots.count && open_server(&cli, false) == CLI_OK) {
-		add_names(&cli, list, out);
+		add_names(&cli, list[1], out);
 		client_free(cli.client);
 	}
 	options_free(&program, &options);

@@ -41,8 +41,9 @@ void help_of_program(const char *base, const char *usage, const char *summary,
 
 /* --- output.c: forms of -o that are the same for every command */
 
-/* NULL, or what does not go with the form that is asked for. */
-const char *output_conflict(const struct cli_options *o, const struct command *command);
+extern const char *const output_names[]; /* by enum cli_output; up to NULL */
+/* CLI_USAGE with the reason where something does not go with the form that is asked for; else CLI_OK. */
+int output_check(const struct cli_options *o, const struct command *command, struct error *reason);
 /* The form that is asked for; the options then say what the command has to make for it. */
 enum cli_output output_choose(struct cli_options *o);
 /* CSV, or names. */

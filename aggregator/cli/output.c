@@ -28,34 +28,34 @@ bool output_is_rows(enum cli_output form)
 	return form == OUTPUT_CSV || form == OUTPUT_NAME;
 }
 
-#define OWNED(form, name, command) [form] = {command, "-o " name " goes with " command}
+const char *const output_names[] = {
+	"table",	   "wide", "json",  "yaml", "csv",	"name",	    "commands",
+	"soft-taints",	   "plan", "patch", "vpa",  "scenario", "snapshot", "balloons",
+	"capacitybuffers", NULL};
 
-/* Forms of one command alone. */
-static const struct {
-	const char *command, *refusal;
-} owners[] = {
-	OWNED(OUTPUT_COMMANDS, "commands", "drain"),
-	OWNED(OUTPUT_SOFT_TAINTS, "soft-taints", "drain"),
-	OWNED(OUTPUT_PLAN, "plan", "drain"),
-	OWNED(OUTPUT_PATCH, "patch", "advise"),
-	OWNED(OUTPUT_VPA, "vpa", "advise"),
-	OWNED(OUTPUT_SCENARIO, "scenario", "advise"),
-	OWNED(OUTPUT_SNAPSHOT, "snapshot", "whatif"),
-	OWNED(OUTPUT_BALLOONS, "balloons", "slack"),
-	OWNED(OUTPUT_BUFFERS, "capacitybuffers", "slack"),
+/* Commands that alone have a form. */
+static const char *const owners[] = {
+	[OUTPUT_COMMANDS] = "drain",  [OUTPUT_SOFT_TAINTS] = "drain", [OUTPUT_PLAN] = "drain",
+	[OUTPUT_PATCH] = "advise",    [OUTPUT_VPA] = "advise",	      [OUTPUT_SCENARIO] = "advise",
+	[OUTPUT_SNAPSHOT] = "whatif", [OUTPUT_BALLOONS] = "slack",    [OUTPUT_BUFFERS] = "slack",
 };
 
-const char *output_conflict(const struct cli_options *o, const struct command *command)
+int output_check(const struct cli_options *o, const struct command *command, struct error *reason)
 {
-	const char *owner = owners[o->output].command;
+	bool rows = output_is_rows((enum cli_output)o->output);
+	const char *owner = owners[o->output];
 
 	if (owner && strcmp(command->name, owner) != 0)
-		return owners[o->output].refusal;
-	if (output_is_rows((enum cli_output)o->output) && !command->lists)
-		return "-o csv and -o name go with lists; take -o json or yaml here";
-	if (output_is_rows((enum cli_output)o->output) && o->explain)
-		return "--explain has no rows: it goes with -o table, wide, json and yaml";
-	return NULL;
+		return error_fail(reason, CLI_USAGE, "-o %s goes with %s", output_names[o->output],
+				  owner);
+	if (rows && !command->lists)
+		return error_fail(reason, CLI_USAGE,
+				  "-o csv and -o name go with lists; take -o json or yaml here");
+	if (rows && o->explain)
+		return error_fail(
+			reason, CLI_USAGE,
+			"--explain has no rows: it goes with -o table, wide, json and yaml");
+	return CLI_OK;
 }
 
 enum cli_output output_choose(struct cli_options *o)
