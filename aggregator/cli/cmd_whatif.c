@@ -118,14 +118,14 @@ static bool fit_alike(const cJSON *a, const cJSON *b)
 		"metadata.ownerReferences",
 		"status.nominatedNodeName",
 	};
-	bool alike = a != NULL;
 
-	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]) && alike; i++) {
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
 		const cJSON *x = document_at(a, members[i]), *y = document_at(b, members[i]);
 
-		alike = (!x && !y) || cJSON_Compare(x, y, true);
+		if ((x || y) && !cJSON_Compare(x, y, true))
+			return false;
 	}
-	return alike;
+	return a != NULL;
 }
 
 /* Copies of a pod stand behind each other, and are asked about once. */
@@ -285,36 +285,24 @@ static void print_notes(const struct cli *cli, const struct variant *v, struct b
 	}
 }
 
-/* The first line of notes that the cluster has not as it is; NULL: there is none. */
-static char *find_new_note(const struct whatif_run *run, const struct snapshot_notes *notes)
-{
-	char *copy = mem_strdup(notes->text.data ? notes->text.data : ""), *save, *line;
-	const char *known = run->notes.data ? run->notes.data : "";
-
-	line = strtok_r(copy, "\n", &save);
-	while (line && strstr(known, line))
-		line = strtok_r(NULL, "\n", &save);
-	line = line ? mem_strdup(line) : NULL;
-	free(copy);
-	return line;
-}
-
 /* Refuses a change that brought what cannot be used; notes the same of the cluster as it is. */
 static int check_notes(struct whatif_run *run, const struct variant *v, struct offline *files)
 {
-	const struct snapshot_notes *notes = offline_notes(files);
-	char *line;
+	const struct buf *notes = &offline_notes(files)->text;
+	char *copy = mem_strdup(notes->data ? notes->data : ""), *save, *line;
 	int code = CLI_OK;
 
 	if (!v->options) {
 		buf_clear(&run->notes);
-		buf_add_str(&run->notes, notes->text.data ? notes->text.data : "");
-		return CLI_OK;
+		buf_add_str(&run->notes, copy);
+	} else {
+		line = strtok_r(copy, "\n", &save);
+		while (line && strstr(run->notes.data, line))
+			line = strtok_r(NULL, "\n", &save);
+		if (line)
+			code = cli_misuse(run->cli, "%s", line);
 	}
-	line = find_new_note(run, notes);
-	if (line)
-		code = cli_misuse(run->cli, "%s", line);
-	free(line);
+	free(copy);
 	return code;
 }
 

@@ -190,7 +190,9 @@ void offline_set_rules(struct offline *o, const struct quota_options *quota,
 /* The query of a request, split and unescaped in place. */
 struct parameters {
 	size_t count;
-	const char *names[PARAMETERS_MOST], *values[PARAMETERS_MOST];
+	struct parameter {
+		const char *name, *value;
+	} of[PARAMETERS_MOST];
 };
 
 /* "%2F" is a slash; what is no escape stays. */
@@ -219,19 +221,16 @@ static void split_query(char *text, struct parameters *p)
 			value = part + strlen(part);
 		unescape(part);
 		unescape(value);
-		p->names[p->count] = part;
-		p->values[p->count++] = value;
+		p->of[p->count++] = (struct parameter){part, value};
 	}
 }
 
 static const char *query(const struct api_request *rq, const char *name)
 {
 	const struct parameters *p = rq->connection;
+	const struct parameter *found = array_find_text(p->of, p->count, sizeof(*p->of), name);
 
-	for (size_t i = 0; i < p->count; i++)
-		if (strcmp(p->names[i], name) == 0)
-			return p->values[i];
-	return NULL;
+	return found ? found->value : NULL;
 }
 
 static const char *query_other(const struct api_request *rq, const char *const *known)
@@ -239,8 +238,8 @@ static const char *query_other(const struct api_request *rq, const char *const *
 	const struct parameters *p = rq->connection;
 
 	for (size_t i = 0; i < p->count; i++)
-		if (!array_has_text(known, p->names[i]))
-			return p->names[i];
+		if (!array_has_text(known, p->of[i].name))
+			return p->of[i].name;
 	return NULL;
 }
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shared/array.h"
+
 static const char *const keys[][2] = {
 	{"cpu", "cpuMillicores"},
 	{"memory", "memoryBytes"},
@@ -24,13 +26,10 @@ static void print_cpu(double milli, char out[UNITS_LEN])
 
 double quota_amount(const cJSON *root, const char *path, const char *resource)
 {
-	const char *key = resource;
-	const cJSON *item;
+	const char *const *row = array_find_text(keys, KEYS, sizeof(keys[0]), resource);
+	const cJSON *item =
+		cJSON_GetObjectItemCaseSensitive(document_at(root, path), row ? row[1] : resource);
 
-	for (size_t i = 0; i < KEYS; i++)
-		if (strcmp(keys[i][0], resource) == 0)
-			key = keys[i][1];
-	item = cJSON_GetObjectItemCaseSensitive(document_at(root, path), key);
 	return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
 

@@ -16,6 +16,7 @@
 #include "aggregator/cli/usage.h"
 #include "aggregator/policy/score/score_tables.h"
 #include "shared/arith.h"
+#include "shared/array.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 #include "shared/units.h"
@@ -69,11 +70,10 @@ static const char *short_name(const char *plugin)
 		SCORE_PLUGIN_ROWS(X)
 #undef X
 	};
+	const char *const *row = array_find_text(names, sizeof(names) / sizeof(names[0]),
+						 sizeof(names[0]), plugin ? plugin : "-");
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (plugin && strcmp(names[i][0], plugin) == 0)
-			return names[i][1];
-	return plugin ? plugin : "-";
+	return row ? row[1] : plugin ? plugin : "-";
 }
 
 /* Whether the answer tells if the pod fits; it does where the cluster's objects are known. */
