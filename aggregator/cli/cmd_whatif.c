@@ -201,12 +201,12 @@ static cJSON *read_figures(struct client *client, const cJSON *snapshot, const c
 	cJSON *figures = cJSON_CreateObject(), *drain = NULL, *slack = NULL;
 	struct error ignored;
 	struct nodes n = {0};
-	struct list nodes;
+	struct list l;
 
-	list_init(&nodes, add_node, &n);
-	nodes.envelope = take_total;
-	list_fetch(&nodes, client, "/v1/nodes?limit=500", &ignored);
-	list_fini(&nodes);
+	list_init(&l, add_node, &n);
+	l.envelope = take_total;
+	list_fetch(&l, client, "/v1/nodes?limit=500", &ignored);
+	list_fini(&l);
 	client_ask(client, "/v1/drain", NULL, &drain, &ignored);
 	client_ask(client, "/v1/slack", NULL, &slack, &ignored);
 	cJSON_AddStringToObject(figures, "name", name);

@@ -16,62 +16,44 @@
 
 /* --- numbers ---------------------------------------------------------------------------------- */
 
-/* The row's `more` is the resource. */
-static double amount_of(const struct row *r, const char *member)
-{
-	return quota_amount(r->doc, member, r->more);
-}
-
 static void cell_resource(const struct row *r, const struct column *c)
 {
-	const cJSON *reason = document_first(r->doc, c->at);
+	const struct quota_row *more = r->more;
+	bool named = document_is(document_first(r->item, c->at), "resource", more->resource);
 
-	table_cell(r->table, document_is(reason, "resource", r->more) ? PAINT_BAD : PAINT_PLAIN,
-		   r->more);
+	table_cell(r->table, named ? PAINT_BAD : PAINT_PLAIN, more->resource);
 }
 
 /* What is not told is none. */
 static void cell_amount(const struct row *r, const struct column *c)
 {
-	double amount = amount_of(r, c->at);
-
-	quota_amount_cell(r->table, PAINT_PLAIN, r->more, isfinite(amount) ? amount : 0);
-}
-
-static void cell_bound(const struct row *r, const struct column *c)
-{
-	quota_amount_cell(r->table, PAINT_PLAIN, r->more, amount_of(r, c->at));
-}
-
-static void cell_max(const struct row *r, const struct column *c)
-{
-	if (isfinite(amount_of(r, c->at)))
-		cell_bound(r, c);
+	if (isfinite(quota_row_amount(r, c->at)))
+		quota_cell_amount(r, c);
 	else
-		table_cell(r->table, PAINT_PLAIN, "none");
+		table_cell(r->table, PAINT_PLAIN, "0");
 }
 
 static const struct column number_columns[] = {
 	{"RESOURCE", FORM_LEFT, cell_resource, .at = "reasons"},
 	{"ASKED", FORM_RIGHT, cell_amount, .at = "requests"},
 	{"USED", FORM_RIGHT, cell_amount, .at = "quota.used"},
-	{"MIN", FORM_RIGHT, cell_bound, .at = "quota.min"},
-	{"MAX", FORM_RIGHT, cell_max, .at = "quota.max"},
+	{"MIN", FORM_RIGHT, quota_cell_amount, .at = "quota.min"},
+	{"MAX", FORM_RIGHT, quota_cell_max, .at = "quota.max"},
 	{0},
 };
 
-static void add_row(struct row *r)
+static void add_row(struct row *r, const char *resource)
 {
-	double asked = amount_of(r, "requests"), used = amount_of(r, "quota.used");
-	const char *resource = r->more, *unit = quota_unit(resource);
+	double asked = quota_row_amount(r, "requests"), used = quota_row_amount(r, "quota.used");
+	const char *unit = quota_unit(resource);
 
 	columns_add_next(r, resource);
 	csv_text(r, resource);
 	csv_text(r, *unit ? unit : "count");
 	csv_number(r, isfinite(asked) ? asked : 0);
 	csv_number(r, isfinite(used) ? used : 0);
-	csv_number(r, amount_of(r, "quota.min"));
-	csv_number(r, amount_of(r, "quota.max"));
+	csv_number(r, quota_row_amount(r, "quota.min"));
+	csv_number(r, quota_row_amount(r, "quota.max"));
 }
 
 /* What the pod asks for, then what the quota names beside that. */
@@ -80,8 +62,10 @@ static void print_numbers(struct cli *cli, const cJSON *doc)
 	static const char *const members[] = {"requests", "quota.min", "quota.max"};
 	static const char *const titles[] = {"resource", "unit", "asked", "used", "min", "max"};
 	struct row row = columns_start(cli, number_columns, NULL);
+	struct quota_row more = {0};
 
-	row.doc = doc;
+	row.item = doc;
+	row.more = &more;
 	for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
 		csv_column(cli, row.table, titles[i]);
 	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
@@ -90,11 +74,11 @@ static void print_numbers(struct cli *cli, const cJSON *doc)
 		for (; amount; amount = amount->next) {
 			bool seen = false;
 
-			row.more = quota_resource(amount->string);
+			more.resource = quota_resource(amount->string);
 			for (size_t k = 0; k < i; k++)
-				seen |= isfinite(amount_of(&row, members[k]));
+				seen |= isfinite(quota_row_amount(&row, members[k]));
 			if (!seen)
-				add_row(&row);
+				add_row(&row, more.resource);
 		}
 	}
 	if (row.count && document_at(doc, "quota")) {

@@ -22,21 +22,14 @@
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-/* What cells know beside the quota. */
-struct resource_row {
-	const char *resource; /* "-" where the quota names none */
-	const cJSON *reason; /* of its state */
-	bool total; /* the item is the sum over all quotas */
-};
-
 static const char *resource_of(const struct row *r)
 {
-	return ((const struct resource_row *)r->more)->resource;
+	return ((const struct quota_row *)r->more)->resource;
 }
 
 static bool is_total(const struct row *r)
 {
-	return ((const struct resource_row *)r->more)->total;
+	return ((const struct quota_row *)r->more)->total;
 }
 
 static void cell_quota_namespace(const struct row *r, const struct column *c)
@@ -57,37 +50,21 @@ static void cell_resource(const struct row *r, const struct column *c)
 	table_cell(r->table, PAINT_PLAIN, resource_of(r));
 }
 
-static void cell_amount(const struct row *r, const struct column *c)
-{
-	quota_amount_cell(r->table, PAINT_PLAIN, resource_of(r),
-			  quota_amount(r->item, c->at, resource_of(r)));
-}
-
 static void cell_used(const struct row *r, const struct column *c)
 {
-	double used = quota_amount(r->item, c->at, resource_of(r));
-	double max = quota_amount(r->item, c->of, resource_of(r));
+	double used = quota_row_amount(r, c->at);
+	double max = quota_row_amount(r, c->of);
 
 	used = isfinite(used) ? used : 0;
 	quota_amount_cell(r->table, used > max ? PAINT_BAD : PAINT_PLAIN, resource_of(r), used);
 }
 
-static void cell_max(const struct row *r, const struct column *c)
-{
-	double max = quota_amount(r->item, c->at, resource_of(r));
-
-	if (isfinite(max) || is_total(r))
-		quota_amount_cell(r->table, PAINT_PLAIN, resource_of(r), max);
-	else
-		table_cell(r->table, PAINT_PLAIN, "none");
-}
-
 static void cell_pending(const struct row *r, const struct column *c)
 {
-	double pending = quota_amount(r->item, c->at, resource_of(r));
+	double pending = quota_row_amount(r, c->at);
 
 	if (is_total(r))
-		cell_amount(r, c);
+		quota_cell_amount(r, c);
 	else
 		quota_amount_cell(r->table, pending > 0 ? PAINT_WARN : PAINT_PLAIN, resource_of(r),
 				  isfinite(pending) ? pending : 0);
@@ -123,7 +100,7 @@ static const struct column_paint states[] = {
 /* Of the resource, not of the quota. */
 static void cell_state(const struct row *r, const struct column *c)
 {
-	const struct resource_row *more = r->more;
+	const struct quota_row *more = r->more;
 	const struct row of_resource = {.table = r->table, .item = more->reason};
 
 	cell_text(&of_resource, c);
@@ -137,14 +114,14 @@ static const struct column columns[] = {
 	{"QUOTA", FORM_NAME, cell_quota, .at = "name", .wide = true},
 	{"RESOURCE", FORM_LEFT, cell_resource, .at = NULL},
 	{"USED", FORM_RIGHT, cell_used, .at = "used", .of = "max"},
-	{"MIN", FORM_RIGHT, cell_amount, .at = "min"},
-	{"MAX", FORM_RIGHT, cell_max, .at = "max"},
-	{"BORROWED", FORM_RIGHT, cell_amount, .at = "borrowed", .spare = 3},
-	{"LENT", FORM_RIGHT, cell_amount, .at = "lent", .spare = 4},
-	{"SHARE", FORM_RIGHT, cell_amount, .at = "share", .wide = true},
+	{"MIN", FORM_RIGHT, quota_cell_amount, .at = "min"},
+	{"MAX", FORM_RIGHT, quota_cell_max, .at = "max"},
+	{"BORROWED", FORM_RIGHT, quota_cell_amount, .at = "borrowed", .spare = 3},
+	{"LENT", FORM_RIGHT, quota_cell_amount, .at = "lent", .spare = 4},
+	{"SHARE", FORM_RIGHT, quota_cell_amount, .at = "share", .wide = true},
 	{"PENDING", FORM_RIGHT, cell_pending, .at = "pending", .empty = empty},
 	{"REAL", FORM_RIGHT, cell_real, .at = "realUse", .empty = empty, .spare = 2},
-	{"IDLE", FORM_RIGHT, cell_amount, .at = "idle", .empty = empty, .wide = true},
+	{"IDLE", FORM_RIGHT, quota_cell_amount, .at = "idle", .empty = empty, .wide = true},
 	{"PODS", FORM_RIGHT, cell_pods, .at = "pods.used", .of = "pods.pending", .spare = 1},
 	{"WEIGHT", FORM_RIGHT, cell_weight, .at = "weight", .wide = true},
 	{"STATE", FORM_LEFT, cell_state, .at = "code", .paints = states},
@@ -153,26 +130,26 @@ static const struct column columns[] = {
 /* clang-format on */
 
 /* A row for each resource. One that names nothing is there all the same. */
-static void add_quota(struct row *r, struct resource_row *more)
+static void add_quota(struct row *r, struct quota_row *more)
 {
 	const char *name = document_text_or(r->item, "namespace", "");
 	const cJSON *reason = document_first(r->item, "reasons");
 
 	do {
-		*more = (struct resource_row){document_text_or(reason, "resource", "-"), reason,
-					      false};
+		*more = (struct quota_row){document_text_or(reason, "resource", "-"), reason,
+					   false};
 		columns_add_next(r, name);
 		reason = reason ? reason->next : NULL;
 	} while (reason);
 }
 
 /* A row for each resource of all quotas. */
-static void add_total(struct row *r, struct resource_row *more)
+static void add_total(struct row *r, struct quota_row *more)
 {
 	const cJSON *amount = quota_first_amount(r->item, "used");
 
 	for (; amount; amount = amount->next) {
-		*more = (struct resource_row){quota_resource(amount->string), NULL, true};
+		*more = (struct quota_row){quota_resource(amount->string), NULL, true};
 		columns_add_next(r, "*");
 		table_sums_up(r->table);
 	}
@@ -257,7 +234,7 @@ static void print_csv(struct cli *cli, const cJSON *items)
 /* The rows of these items, and of their total, which may be NULL. */
 static void print_table(struct cli *cli, const cJSON *items, const cJSON *total)
 {
-	struct resource_row more;
+	struct quota_row more;
 	struct row row;
 
 	if (cli->form == OUTPUT_CSV) {

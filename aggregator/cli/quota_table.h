@@ -18,7 +18,18 @@ const char *quota_resource(const char *key);
 void quota_amount_print(const char *resource, double amount, char out[UNITS_LEN]);
 void quota_amount_cell(struct table *t, enum table_paint paint, const char *resource,
 		       double amount);
-/* Cells for lists of columns. */
+/* The row's `more`, where rows are about a resource of the item. */
+struct quota_row {
+	const char *resource; /* "-" where the quota names none */
+	const cJSON *reason; /* of its state */
+	bool total; /* the item is the sum over all quotas */
+};
+
+/* The resource's amount in a member of the item, as quota_amount(). */
+double quota_row_amount(const struct row *r, const char *path);
+/* Cells for lists of columns; the first two of such rows, "none" for a max that is not there. */
+void quota_cell_amount(const struct row *r, const struct column *c);
+void quota_cell_max(const struct row *r, const struct column *c);
 void quota_cell_cpu(const struct row *r, const struct column *c);
 void quota_cell_memory(const struct row *r, const struct column *c);
 /* What the API's amounts of it are in: "millicores", "bytes", or "" for what is counted. */
