@@ -135,12 +135,12 @@ struct cli {
 
 struct command {
 	const char *name;
-	const char *usage; /* what follows the name */
+	const char *usage; /* what follows the name, or NULL */
 	const char *summary; /* one line for the list of commands */
 	const char *details; /* further lines of its help, or NULL */
 	struct cli_spec_example examples[6]; /* up to one that is empty */
 	const char *terms[20]; /* of the glossary, that its help explains; up to NULL */
-	const struct option_spec *specs; /* its own options; ended by a NULL name */
+	const struct option_spec *specs; /* its own options, ended by a NULL name; or NULL */
 	const char *const *words; /* operands that completion offers; or NULL */
 	const char *names; /* NODE, NAMESPACE, CLASS: of what others are the names; or NULL */
 	bool lists; /* it has rows for -o csv and -o name */

@@ -18,8 +18,6 @@
 
 enum { INDENT = 6 };
 
-static const struct option_spec specs[] = {{0}};
-
 void doctor_print(const struct doctor *d, bool color, size_t width, struct buf *out)
 {
 	static const char *const paints[] = {"\033[32m", "\033[33m", "\033[31m"};
@@ -123,7 +121,6 @@ static int run(struct cli *cli)
 
 const struct command command_doctor = {
 	.name = "doctor",
-	.usage = "",
 	.summary = "Check server, API, agents and database, with remedies",
 	.details = "Checks the server, the Kubernetes API and the server's rights there, the "
 		   "agents, their clocks and reports, and the database. Each line begins with ok, "
@@ -135,6 +132,5 @@ const struct command command_doctor = {
 		      "A check that also fails if answers are incomplete."},
 		     {"evenkeel doctor --snapshot dump.json --usage watcher.json",
 		      "Whether files are enough for answers."}},
-	.specs = specs,
 	.run = run,
 };

@@ -18,8 +18,6 @@
 
 enum { PLAN_MOST = 256 << 20 };
 
-static const struct option_spec specs[] = {{0}};
-
 /* --- the verdict ------------------------------------------------------------------------------ */
 
 static void write_violation(struct jsonw *w, const struct verify_plan *p,
@@ -149,7 +147,6 @@ const struct command command_verify = {
 		     {"evenkeel verify wave.json --snapshot dump.json",
 		      "The same against a snapshot."}},
 	.terms = {"wave", "drain"},
-	.specs = specs,
 	.verdict = true,
 	.run = run,
 };

@@ -106,7 +106,7 @@ static size_t count_specs(const struct option_spec *specs)
 /* The command's options, then the global ones, as one table; the caller frees it. */
 static struct option_spec *join_specs(const struct command *command)
 {
-	size_t own = command ? count_specs(command->specs) : 0,
+	size_t own = command && command->specs ? count_specs(command->specs) : 0,
 	       global = count_specs(commands_common);
 	struct option_spec *all = mem_zalloc(own + global + 1, sizeof(*all));
 
@@ -120,14 +120,16 @@ static struct option_spec *join_specs(const struct command *command)
 static struct cli_spec make_spec(const struct option_program *program,
 				 struct cli_spec_command rows[COMMANDS])
 {
+	static const struct option_spec none[] = {{0}};
+
 	for (size_t i = 0; i < COMMANDS; i++)
 		rows[i] = (struct cli_spec_command){
 			.name = commands[i]->name,
-			.usage = commands[i]->usage,
+			.usage = commands[i]->usage ? commands[i]->usage : "",
 			.summary = commands[i]->summary,
 			.details = commands[i]->details,
 			.examples = commands[i]->examples[0].line ? commands[i]->examples : NULL,
-			.specs = commands[i]->specs,
+			.specs = commands[i]->specs ? commands[i]->specs : none,
 			.words = commands[i]->words,
 			.names = commands[i]->names,
 		};
@@ -517,7 +519,7 @@ static int dispatch(const char *base, const struct command *command,
 	}
 	if (output_check(options, command, &reason))
 		return usage_error(reason.text);
-	if (!command->usage[0] && operands->count > 1)
+	if (!command->usage && operands->count > 1)
 		return usage_error("this command takes no arguments; --help shows the usage");
 	return run_command(command, options, operands);
 }

@@ -67,15 +67,15 @@ void help_of_command(const char *base, const struct command *c, struct buf *out)
 {
 	const struct option_program own = {.specs = c->specs, .env_prefix = "EVENKEEL_"};
 
-	buf_printf(out, "Usage: %s %s%s%s [OPTION..]\n\n", base, c->name, c->usage[0] ? " " : "",
-		   c->usage);
+	buf_printf(out, "Usage: %s %s%s%s [OPTION..]\n\n", base, c->name, c->usage ? " " : "",
+		   c->usage ? c->usage : "");
 	if (c->details)
 		options_wrap(out, c->details, OPTIONS_WIDTH, 0, 0);
 	else
 		buf_printf(out, "%s.\n", c->summary);
 	add_examples(c->examples, out);
 	add_words(c->terms, out);
-	if (c->specs->name) {
+	if (c->specs) {
 		buf_add_str(out, "\nOptions:\n");
 		options_help_rows(&own, out);
 	}
@@ -108,8 +108,6 @@ void help_of_program(const char *base, const char *usage, const char *summary,
 
 /* --- commands --------------------------------------------------------------------------------- */
 
-static const struct option_spec no_specs[] = {{0}};
-
 static int run_options(struct cli *cli)
 {
 	const struct option_program common = {.specs = commands_common, .env_prefix = "EVENKEEL_"};
@@ -132,18 +130,14 @@ static int run_glossary(struct cli *cli)
 
 const struct command command_options = {
 	.name = "options",
-	.usage = "",
 	.summary = "Show the options that all commands have",
-	.specs = no_specs,
 	.server = CLI_SERVER_UNUSED,
 	.run = run_options,
 };
 
 const struct command command_glossary = {
 	.name = "glossary",
-	.usage = "",
 	.summary = "Explain the words of tables and answers",
-	.specs = no_specs,
 	.server = CLI_SERVER_UNUSED,
 	.run = run_glossary,
 };
@@ -174,7 +168,6 @@ const struct command command_completion = {
 	.examples = {{"source <(evenkeel completion bash)", "In ~/.bashrc."},
 		     {"source <(evenkeel completion zsh)", "In ~/.zshrc, after compinit."},
 		     {"evenkeel completion fish | source", "In ~/.config/fish/config.fish."}},
-	.specs = no_specs,
 	.words = cli_spec_shells,
 	.server = CLI_SERVER_UNUSED,
 	.run = run_completion,
@@ -235,12 +228,10 @@ static int run_version(struct cli *cli)
 
 const struct command command_version = {
 	.name = "version",
-	.usage = "",
 	.summary = "Show the versions of this program and of the server",
 	.examples = {{"evenkeel version", "Both versions."},
 		     {"evenkeel version -o json", "For another program."},
 		     {"evenkeel --version", "That of this program alone."}},
-	.specs = no_specs,
 	.server = CLI_SERVER_OPTIONAL,
 	.run = run_version,
 };
