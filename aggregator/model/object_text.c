@@ -124,8 +124,8 @@ static size_t count_rows(const struct object_text_row *table)
 }
 
 /* The members of an object that a table keeps. */
-static void write_rows(struct object_text *t, const cJSON *object,
-		       const struct object_text_row *table)
+void object_text_members(struct object_text *t, const cJSON *object,
+			 const struct object_text_row *table)
 {
 	const cJSON *items[OBJECT_TEXT_ROWS_MAX] = {NULL};
 	size_t count = count_rows(table);
@@ -182,7 +182,7 @@ static bool write_object(struct object_text *t, const cJSON *object,
 	jsonw_object_open(&t->json);
 	start = t->json.out->len;
 	if (row->below)
-		write_rows(t, object, row->below);
+		object_text_members(t, object, row->below);
 	else
 		write_members(t, object, row->member);
 	any = t->json.out->len > start;
@@ -278,16 +278,10 @@ void object_text_end(const struct object_text *t, const struct object_json *whol
 		fail_below(t, whole);
 }
 
-void object_text_members(struct object_text *t, const cJSON *object,
-			 const struct object_text_row *table)
-{
-	write_rows(t, object, table);
-}
-
 void object_text_object(struct object_text *t, const cJSON *object,
 			const struct object_text_row *table)
 {
 	jsonw_object_open(&t->json);
-	write_rows(t, object, table);
+	object_text_members(t, object, table);
 	jsonw_object_close(&t->json);
 }

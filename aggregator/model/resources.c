@@ -50,11 +50,6 @@ static enum resource_id standard_id(const char *name)
 	return RESOURCE_STANDARD;
 }
 
-static bool has_id(const struct resources *r, unsigned int id)
-{
-	return r->has & (1U << id);
-}
-
 void resources_fini(struct resources *r)
 {
 	for (uint32_t i = 0; i < r->extended_count; i++)
@@ -78,7 +73,7 @@ void resources_copy(struct resources *to, const struct resources *from)
 
 bool resources_has(const struct resources *r, enum resource_id id)
 {
-	return has_id(r, id);
+	return r->has & (1U << id);
 }
 
 void resources_set(struct resources *r, enum resource_id id, int64_t amount)
@@ -94,9 +89,9 @@ bool resources_find(const struct resources *r, const char *name, int64_t *amount
 	bool found;
 
 	if (id < RESOURCE_STANDARD) {
-		if (has_id(r, id))
+		if (resources_has(r, id))
 			*amount = r->of[id];
-		return has_id(r, id);
+		return resources_has(r, id);
 	}
 	place = array_find_name(r->extended, r->extended_count, sizeof(*r->extended), name, &found);
 	if (found)
@@ -140,7 +135,7 @@ bool resources_next(const struct resources *r, size_t *at, const char **name, in
 	size_t extended;
 
 	for (; *at < RESOURCE_STANDARD; ++*at) {
-		if (has_id(r, (unsigned int)*at)) {
+		if (resources_has(r, (enum resource_id)*at)) {
 			*name = names[*at];
 			*amount = r->of[(*at)++];
 			return true;
@@ -183,9 +178,9 @@ static int64_t larger(bool had, int64_t a, int64_t b)
 static void combine_standard(struct resources *to, const struct resources *other, combine *value)
 {
 	for (unsigned int id = 0; id < RESOURCE_STANDARD; id++)
-		if (has_id(other, id))
+		if (resources_has(other, id))
 			resources_set(to, (enum resource_id)id,
-				      value(has_id(to, id), to->of[id], other->of[id]));
+				      value(resources_has(to, id), to->of[id], other->of[id]));
 }
 
 static void combine_extended(struct resources *to, const struct resources *other, combine *value)
@@ -241,7 +236,7 @@ bool resources_equal(const struct resources *a, const struct resources *b)
 	if (a->has != b->has || a->extended_count != b->extended_count)
 		return false;
 	for (unsigned int id = 0; id < RESOURCE_STANDARD; id++)
-		if (has_id(a, id) && a->of[id] != b->of[id])
+		if (resources_has(a, id) && a->of[id] != b->of[id])
 			return false;
 	for (uint32_t i = 0; i < a->extended_count; i++)
 		if (a->extended[i].amount != b->extended[i].amount ||

@@ -205,18 +205,14 @@ static int read_pod(struct slack_pattern *p, cJSON *pod, struct error *error)
 	return 0;
 }
 
-static cJSON *detach(cJSON *object, const char *member)
-{
-	return cJSON_DetachItemFromObjectCaseSensitive(object, member);
-}
-
 /* `from` has metadata and spec. `pod` is the name of its pod, or "". */
 static int read_template(struct slack_pattern *p, const char *key, cJSON *from,
 			 const struct object *of, const char *pod, struct error *error)
 {
-	cJSON *spec = detach(from, "spec"), *labels;
+	cJSON *spec = cJSON_DetachItemFromObjectCaseSensitive(from, "spec");
+	cJSON *labels = cJSON_DetachItemFromObjectCaseSensitive(
+		cJSON_GetObjectItemCaseSensitive(from, "metadata"), "labels");
 
-	labels = detach(cJSON_GetObjectItemCaseSensitive(from, "metadata"), "labels");
 	drop_own_volumes(spec, pod);
 	return read_pod(p, make_pod(labels, spec, key, of->namespace), error);
 }
