@@ -66,11 +66,8 @@ static int arm_timer(struct agent *a, struct error *reason)
 
 	if (ns == a->period_ns)
 		return 0;
-	if (timerfd_settime(a->timer, 0, &spec, NULL)) {
-		int error = errno;
-
-		return error_fail(reason, -error, "cannot set the timer: %s", strerror(error));
-	}
+	if (timerfd_settime(a->timer, 0, &spec, NULL))
+		return error_system(reason, -errno, "cannot set the timer");
 	a->period_ns = ns;
 	return 0;
 }
@@ -189,13 +186,11 @@ int agent_run(struct agent *a, struct error *reason)
 static int watch(struct agent *a, int fd, enum event what, struct error *reason)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.u32 = what};
-	int error;
 
 	if (fd >= 0 && !epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &event))
 		return 0;
 	/* Of a failed open, or of epoll_ctl(). */
-	error = errno;
-	return error_fail(reason, -error, "cannot watch a descriptor: %s", strerror(error));
+	return error_system(reason, -errno, "cannot watch a descriptor");
 }
 
 static int open_events(struct agent *a, struct error *reason)

@@ -130,7 +130,7 @@ static bool may_not_lock(const struct btf *btf, struct rlimit *limit)
 {
 	const struct btf_type *helpers;
 	int id;
-	bool newer;
+	bool newer = false;
 
 	if (getrlimit(RLIMIT_MEMLOCK, limit) || limit->rlim_cur == RLIM_INFINITY)
 		return false;
@@ -139,8 +139,7 @@ static bool may_not_lock(const struct btf *btf, struct rlimit *limit)
 	 * the helper that came right after, which libbpf checks, too.
 	 */
 	id = btf ? btf__find_by_name_kind(btf, "bpf_func_id", BTF_KIND_ENUM) : -1;
-	newer = id < 0;
-	if (newer)
+	if (id < 0)
 		return false;
 	helpers = btf__type_by_id(btf, (__u32)id);
 	for (int i = 0; i < btf_vlen(helpers) && !newer; i++)
@@ -165,32 +164,28 @@ int bpf_reason_explain(const char *what, int error, const struct bpf_reason_need
 				  strerror(errno));
 	btf = btf__parse(BPF_REASON_BTF, NULL);
 	need = find_missing(btf, needs);
-	if (!btf) {
-		error_set(reason,
-			  "the kernel's type information cannot be understood (" BPF_REASON_BTF
-			  "): it takes a kernel with a sound BTF");
-		error = -ENOENT;
-	} else if (need) {
-		error_set(reason, "%s", need->missing);
-		error = -ENOSYS;
-	} else if (missing) {
-		error_set(reason,
-			  "BPF is not permitted: %s missing; run it as root or give it these "
-			  "capabilities",
-			  missing);
-		error = -EPERM;
-	} else if (forbidden && may_not_lock(btf, &limit)) {
-		error_set(reason,
-			  "%s: only %llu KiB of memory may be locked, and this kernel counts BPF "
-			  "maps as locked memory; raise RLIMIT_MEMLOCK or give it CAP_SYS_RESOURCE",
-			  what, (unsigned long long)limit.rlim_cur / 1024);
-		error = -EPERM;
-	} else if (verdict[0]) {
+	if (!btf)
+		error = error_fail(reason, -ENOENT,
+				   "the kernel's type information cannot be understood "
+				   "(" BPF_REASON_BTF "): it takes a kernel with a sound BTF");
+	else if (need)
+		error = error_fail(reason, -ENOSYS, "%s", need->missing);
+	else if (missing)
+		error = error_fail(reason, -EPERM,
+				   "BPF is not permitted: %s missing; run it as root or give it "
+				   "these capabilities",
+				   missing);
+	else if (forbidden && may_not_lock(btf, &limit))
+		error = error_fail(
+			reason, -EPERM,
+			"%s: only %llu KiB of memory may be locked, and this kernel counts BPF "
+			"maps as locked memory; raise RLIMIT_MEMLOCK or give it CAP_SYS_RESOURCE",
+			what, (unsigned long long)limit.rlim_cur / 1024);
+	else if (verdict[0])
 		error_set(reason, "%s: the verifier says: %s", what, verdict);
-	} else {
+	else
 		error_set(reason, "%s: %s%s%s", what, strerror(-error),
 			  first_warning[0] ? "; " : "", first_warning);
-	}
 	btf__free(btf);
 	return error;
 }

@@ -22,7 +22,6 @@
 
 #include <cap-ng.h>
 #include <errno.h>
-#include <string.h>
 #include <sys/prctl.h>
 
 #include "shared/log.h"
@@ -32,10 +31,8 @@ static const unsigned int kept_capabilities[] = {CAP_BPF, CAP_PERFMON};
 
 static int refuse(const char *what, struct error *reason)
 {
-	int error = errno ? errno : EPERM;
-
-	return error_fail(reason, -error, "cannot confine the process: %s: %s", what,
-			  strerror(error));
+	return error_system(reason, errno ? -errno : -EPERM, "cannot confine the process: %s",
+			    what);
 }
 
 /* Applies the state of libcap-ng to the thread. */

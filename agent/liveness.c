@@ -119,10 +119,10 @@ int liveness_find(const char *proc, pid_t self, pid_t *found, struct error *erro
 		*found = other;
 		return 0;
 	}
-	error_set(error,
-		  count ? "several agents run in the same control groups: which one is meant?"
-			: "no agent runs here");
-	return count ? -ENOTUNIQ : -ENOENT;
+	return error_fail(
+		error, count ? -ENOTUNIQ : -ENOENT,
+		count ? "several agents run in the same control groups: which one is meant?"
+		      : "no agent runs here");
 }
 
 int liveness_count_waits(const char *proc, pid_t pid, uint64_t *waits, struct error *error)
@@ -155,8 +155,7 @@ int liveness_open(const char *path, struct error *error)
 
 	if (fd >= 0)
 		return fd;
-	fd = -errno;
-	return error_fail(error, fd, "--status-file: cannot write %s: %s", path, strerror(-fd));
+	return error_system(error, -errno, "--status-file: cannot write %s", path);
 }
 
 void liveness_write(int fd, const struct error *status)

@@ -198,11 +198,8 @@ static int read_whole(struct machine_files *f, int fd, const char *path, struct 
 		n = pread(fd, buf_reserve(&f->text, size), size, 0);
 		if (n >= 0 && (size_t)n < size)
 			break;
-		if (n < 0 || size > TEXT_MAX) {
-			int err = n < 0 ? -errno : -EFBIG;
-
-			return error_fail(error, err, "cannot read %s: %s", path, strerror(-err));
-		}
+		if (n < 0 || size > TEXT_MAX)
+			return error_system(error, n < 0 ? -errno : -EFBIG, "cannot read %s", path);
 	}
 	f->text.len = (size_t)n;
 	f->text.data[n] = '\0';
@@ -219,13 +216,8 @@ static void read_pressure(int fd, char text[PRESSURE_SIZE])
 
 static int open_file(const char *path, int *fd, struct error *error)
 {
-	int err;
-
 	*fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (*fd >= 0)
-		return 0;
-	err = -errno;
-	return error_fail(error, err, "cannot open %s: %s", path, strerror(-err));
+	return *fd < 0 ? error_system(error, -errno, "cannot open %s", path) : 0;
 }
 
 static int read_boot_id(struct machine_files *f, struct error *error)

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -85,9 +84,7 @@ static size_t terminal_width(void)
 
 static int cannot_write(struct error *reason)
 {
-	int error = errno;
-
-	return error_fail(reason, -error, "cannot write to standard output: %s", strerror(error));
+	return error_system(reason, -errno, "cannot write to standard output");
 }
 
 static int write_all(const struct buf *text, struct error *reason)

@@ -267,7 +267,7 @@ static int walk(struct sampler_bpf *b, int h, uint32_t blocks, struct error *err
 	state->overflow = 0;
 	err = b->method->walk(&b->walks, &b->object, h);
 	if (err)
-		return error_fail(error, err, "a walk over the cgroups failed: %s", strerror(-err));
+		return error_system(error, err, "a walk over the cgroups failed");
 	if (state->cursor == 0 && state->overflow == 0)
 		return error_fail(error, -ENODATA, "a walk met no cgroup: %s",
 				  b->method->nothing_met);

@@ -150,8 +150,7 @@ static void *map_array(const struct sampler_bpf_object *o, const char *name, siz
 	m = mmap(NULL, size, prot, MAP_SHARED, bpf_map__fd(map), 0);
 	if (m != MAP_FAILED)
 		return m;
-	error_set(error, "cannot map the BPF records: %s", strerror(errno));
-	return NULL;
+	return error_fail(error, NULL, "cannot map the BPF records: %s", strerror(errno));
 }
 
 static void unmap(const void *m, size_t size)
@@ -269,8 +268,8 @@ static int learn_offsets(struct sampler_bpf_object *o, struct error *error)
 		err = -ENXIO;
 	if (!err)
 		return 0;
-	return error_fail(error, err, "learned the per-CPU addresses of %u of %u CPUs: %s",
-			  o->state->cpus_learned, knobs->cpu_count, strerror(-err));
+	return error_system(error, err, "learned the per-CPU addresses of %u of %u CPUs",
+			    o->state->cpus_learned, knobs->cpu_count);
 }
 
 /* --- opening and closing --------------------------------------------------------------------- */

@@ -86,8 +86,8 @@ static bool suits_unified(unsigned int hierarchies, struct error *error)
 {
 	if (hierarchies == 1U << HIERARCHY_UNIFIED)
 		return true;
-	error_set(error, "it reads cgroup v2 only, and here v1 hierarchies are in use");
-	return false;
+	return error_fail(error, false,
+			  "it reads cgroup v2 only, and here v1 hierarchies are in use");
 }
 
 static int attach_css(struct sampler_bpf_walks *w, const struct sampler_bpf_object *o, int h,
@@ -190,8 +190,7 @@ static int check_task(const struct sampler_bpf_walks *w, const struct sampler_bp
 		state->blocks = state->cursor = state->overflow = state->populated = 0;
 		err = walk_task(w, o, h);
 		if (err)
-			return error_fail(error, err, "a walk over the processes failed: %s",
-					  strerror(-err));
+			return error_system(error, err, "a walk over the processes failed");
 		/* The root is nobody's child. */
 		if (state->overflow || state->populated < state->cursor || !state->populated)
 			return 0;

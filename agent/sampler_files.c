@@ -26,7 +26,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -422,8 +421,8 @@ static int pass_files(void *state, struct topology *t, enum pass_kind kind, uint
 		int err = read_cgroup(f, topology_at(t, i), kind, pass, result);
 
 		if (err)
-			return error_fail(error, err, "cannot open the files of cgroup %s: %s",
-					  topology_at(t, i)->path, strerror(-err));
+			return error_system(error, err, "cannot open the files of cgroup %s",
+					    topology_at(t, i)->path);
 	}
 	HASH_ITER(hh, f->slots, slot, next)
 	{

@@ -16,6 +16,15 @@ void error_set(struct error *r, const char *format, ...)
 	memcpy(r->text, text.text, strlen(text.text) + 1);
 }
 
+int error_system(struct error *r, int code, const char *context, ...)
+{
+	char text[sizeof(r->text)];
+
+	MEM_FORMAT(text, sizeof(text), context);
+	error_set(r, "%s: %s", text, strerror(-code));
+	return code;
+}
+
 void error_prefix(struct error *r, const char *format, ...)
 {
 	char inner[sizeof(r->text)];

@@ -29,10 +29,8 @@ static int start(const struct option_program *program, const void *values,
 		printf("%s %s\n", program->name, EVENKEEL_VERSION);
 		return 0;
 	}
-	if (sodium_init() < 0) {
-		error_set(error, "the crypto library does not start");
-		return 1;
-	}
+	if (sodium_init() < 0)
+		return error_fail(error, 1, "the crypto library does not start");
 	log_start(program->name, common->verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
 	return run(values, error);
 }

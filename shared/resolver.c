@@ -164,11 +164,8 @@ int resolver_open(struct resolver **out, const char *host, resolver_lookup *look
 	struct resolver *r;
 	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), rc;
 
-	if (event < 0) {
-		rc = -errno;
-		return error_fail(error, rc, "cannot watch for the addresses of %s: %s", host,
-				  strerror(-rc));
-	}
+	if (event < 0)
+		return error_system(error, -errno, "cannot watch for the addresses of %s", host);
 	r = mem_zalloc(1, sizeof(*r));
 	r->host = mem_strdup(host);
 	r->lookup = lookup ? lookup : resolver_lookup_system;
@@ -179,11 +176,10 @@ int resolver_open(struct resolver **out, const char *host, resolver_lookup *look
 	pthread_cond_init(&r->changed, NULL);
 	rc = thread_start(&r->thread, STACK_BYTES, serve, r);
 	if (rc) {
-		error_set(error, "cannot start a thread for the addresses of %s: %s", host,
-			  strerror(-rc));
 		r->holders = 1;
 		release(r);
-		return rc;
+		return error_system(error, rc, "cannot start a thread for the addresses of %s",
+				    host);
 	}
 	*out = r;
 	return 0;

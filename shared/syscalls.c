@@ -288,8 +288,8 @@ static int load_from(int fd)
 
 static int refuse(int rc, struct error *error)
 {
-	error_set(error, "cannot restrict the system calls: %s", strerror(-rc));
-	return rc == -ENOSYS ? -EINVAL : rc;
+	return error_fail(error, rc == -ENOSYS ? -EINVAL : rc,
+			  "cannot restrict the system calls: %s", strerror(-rc));
 }
 
 int syscalls_prepare(enum syscalls_of program, int *out, struct error *error)

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 
 #include "shared/clock.h"
 
@@ -53,11 +52,10 @@ int helper_start(struct helper *h, const char *what, void *(*run)(void *arg), vo
 	rc = thread_start(&h->thread, 0, run, arg);
 	if (!rc)
 		return 0;
-	error_set(error, "no thread for %s: %s", what, strerror(-rc));
 	h->started = false;
 	pthread_cond_destroy(&h->news);
 	pthread_mutex_destroy(&h->lock);
-	return rc;
+	return error_system(error, rc, "no thread for %s", what);
 }
 
 void helper_stop(struct helper *h)
