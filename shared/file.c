@@ -100,8 +100,8 @@ static int read_secret(int fd, struct secret *s, size_t most, struct error *reas
 		} else if (got < 0 && errno != EINTR) {
 			int error = errno;
 
-			error_set(reason, "%s", strerror(error));
-			return error == EACCES ? -EACCES : -EINVAL;
+			return error_fail(reason, error == EACCES ? -EACCES : -EINVAL, "%s",
+					  strerror(error));
 		}
 	}
 	if (s->len > most)
@@ -110,34 +110,34 @@ static int read_secret(int fd, struct secret *s, size_t most, struct error *reas
 	return 0;
 }
 
-int secret_read_open(struct secret *out, int fd, size_t most, bool private, struct error *reason)
+int secret_read_open(struct secret *out, int fd, const char *path, size_t most, bool private,
+		     struct error *reason)
 {
 	struct secret s = {0};
-	int rc = check_secret(fd, private, reason);
-
-	if (!rc)
-		rc = read_secret(fd, &s, most, reason);
-	if (rc)
-		secret_free(&s);
-	else
-		*out = s;
-	return rc;
-}
-
-int secret_read(struct secret *out, const char *path, size_t most, bool private,
-		struct error *reason)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), rc;
+	int rc;
 
 	if (fd < 0) {
 		rc = errno == ENOENT || errno == EACCES ? -errno : -EINVAL;
 		return error_fail(reason, rc, "%s: %s", path, strerror(errno));
 	}
-	rc = secret_read_open(out, fd, most, private, reason);
+	rc = check_secret(fd, private, reason);
+	if (!rc)
+		rc = read_secret(fd, &s, most, reason);
 	close(fd);
-	if (rc)
-		error_prefix(reason, "%s", path);
-	return rc;
+	if (rc) {
+		secret_free(&s);
+		return error_at(reason, rc, "%s", path);
+	}
+	*out = s;
+	return 0;
+}
+
+int secret_read(struct secret *out, const char *path, size_t most, bool private,
+		struct error *reason)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	return secret_read_open(out, fd, path, most, private, reason);
 }
 
 void secret_free(struct secret *s)
@@ -192,7 +192,7 @@ int file_replace(const char *path, mode_t mode, const void *data, size_t len, st
 	if (!rc)
 		rc = sync_folder(path);
 	if (rc) {
-		error_set(reason, "%s: cannot be written: %s", path, strerror(-rc));
+		error_system(reason, rc, "%s: cannot be written", path);
 		unlink(part);
 	}
 	free(part);

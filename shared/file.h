@@ -38,7 +38,8 @@ struct secret {
  * failed reading) with the reason, which begins with the path. The caller frees *s.
  */
 int secret_read(struct secret *s, const char *path, size_t most, bool private, struct error *error);
-/* Likewise of an open file, which stays open; the reason lacks the path. */
-int secret_read_open(struct secret *s, int fd, size_t most, bool private, struct error *error);
+/* Likewise of a file that is open and becomes closed; fd < 0: open() has failed just now. */
+int secret_read_open(struct secret *s, int fd, const char *path, size_t most, bool private,
+		     struct error *error);
 /* Wipes and frees it; one of zeroes is allowed. */
 void secret_free(struct secret *s);

@@ -228,17 +228,8 @@ int keyring_read(struct keyring *ring, const struct keyring_place *place, struct
 int keyring_read_text(struct secret *s, const struct keyring_place *place, size_t most,
 		      bool private, struct error *reason)
 {
-	int fd = open_file(place->folder, place->name), rc;
-
-	if (fd < 0) {
-		rc = errno == ENOENT || errno == EACCES ? -errno : -EINVAL;
-		return error_fail(reason, rc, "%s: %s", place->path, strerror(errno));
-	}
-	rc = secret_read_open(s, fd, most, private, reason);
-	close(fd);
-	if (rc)
-		error_prefix(reason, "%s", place->path);
-	return rc;
+	return secret_read_open(s, open_file(place->folder, place->name), place->path, most,
+				private, reason);
 }
 
 const struct key *keyring_sealing(const struct keyring *ring)
