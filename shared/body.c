@@ -211,11 +211,6 @@ static const struct message ack_message = MESSAGE(ack_rows);
 
 /* --- encoding --------------------------------------------------------------------------------- */
 
-static struct span span_of(const char *text)
-{
-	return (struct span){(const uint8_t *)text, strlen(text)};
-}
-
 static void put_identity(struct buf *out, const struct entry *e)
 {
 	const struct entity *who = e->entity;
@@ -225,19 +220,17 @@ static void put_identity(struct buf *out, const struct entry *e)
 		.kind = (uint32_t)who->kind,
 		.qos = (uint32_t)who->qos,
 		.runtime = (uint32_t)who->runtime,
-		.name = span_of(who->name),
-		.pod_uid = span_of(who->pod_uid),
+		.name = span_of_text(who->name),
+		.pod_uid = span_of_text(who->pod_uid),
 		.limits = e->limits,
 	};
-	size_t len, mark;
+	size_t len;
 
 	if (!sodium_hex2bin(id, sizeof(id), who->container_id, strlen(who->container_id), NULL,
 			    &len, NULL) &&
 	    len == sizeof(id))
 		m.container_id = (struct span){id, len};
-	mark = message_open(out, ENTRY_IDENTITY);
-	message_encode(&identity_message, &m, out);
-	message_close(out, mark);
+	message_encode_inside(&identity_message, ENTRY_IDENTITY, &m, out);
 }
 
 static void encode_entry(struct buf *out, const struct interval *of, const struct entry *e,
@@ -270,13 +263,11 @@ static void thin_out(struct sparse *to, const struct histogram *h)
 
 static void put_node(struct buf *out, const struct node_sample *n)
 {
-	struct node m = {.sample = *n, .boot_id = span_of(n->boot_id)};
-	size_t mark = message_open(out, PART_NODE);
+	struct node m = {.sample = *n, .boot_id = span_of_text(n->boot_id)};
 
 	thin_out(&m.cpu, &n->cpu_hist);
 	thin_out(&m.memory, &n->mem_hist);
-	message_encode(&node_message, &m, out);
-	message_close(out, mark);
+	message_encode_inside(&node_message, PART_NODE, &m, out);
 }
 
 /* The fields every part begins with. */
@@ -583,7 +574,7 @@ int body_decode_interval_into(const struct buf *parts, size_t count, struct inte
 
 void body_encode_ack(const struct ack *ack, struct buf *out)
 {
-	const struct ack_in m = {.ack = *ack, .reason = span_of(ack->reason)};
+	const struct ack_in m = {.ack = *ack, .reason = span_of_text(ack->reason)};
 
 	message_encode(&ack_message, &m, out);
 }

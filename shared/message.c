@@ -265,18 +265,6 @@ static void put_numbers(struct buf *out, unsigned int number, const struct messa
 	message_close(out, mark);
 }
 
-static void put_inside(struct buf *out, unsigned int number, const struct message_field *f,
-		       const void *from, const void *member)
-{
-	size_t mark;
-
-	if (f->bit && !(*(const uint32_t *)from & f->bit))
-		return;
-	mark = message_open(out, number);
-	message_encode(f->inside, member, out);
-	message_close(out, mark);
-}
-
 static uint64_t number_of(enum message_kind kind, const void *member)
 {
 	uint64_t wide;
@@ -318,7 +306,8 @@ void message_encode_some(const struct message *m, unsigned int first, unsigned i
 			put_numbers(out, i + 1, member);
 			break;
 		case MESSAGE_INSIDE:
-			put_inside(out, i + 1, f, from, member);
+			if (!f->bit || (*(const uint32_t *)from & f->bit))
+				message_encode_inside(f->inside, i + 1, member, out);
 			break;
 		default:
 			number = number_of(f->kind, member);
@@ -328,6 +317,15 @@ void message_encode_some(const struct message *m, unsigned int first, unsigned i
 			put_varint(out, number);
 		}
 	}
+}
+
+void message_encode_inside(const struct message *m, unsigned int number, const void *from,
+			   struct buf *out)
+{
+	size_t mark = message_open(out, number);
+
+	message_encode(m, from, out);
+	message_close(out, mark);
 }
 
 size_t message_open(struct buf *out, unsigned int number)

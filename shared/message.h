@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "shared/buf.h"
 #include "shared/error.h"
@@ -19,6 +20,11 @@ struct span {
 	const uint8_t *data;
 	size_t len;
 };
+
+static inline struct span span_of_text(const char *text)
+{
+	return (struct span){(const uint8_t *)text, strlen(text)};
+}
 
 /* Types in the .proto and in C. */
 enum message_kind {
@@ -78,6 +84,9 @@ void message_encode(const struct message *m, const void *from, struct buf *out);
 /* The same of the fields with the numbers first..last, which the table has. */
 void message_encode_some(const struct message *m, unsigned int first, unsigned int last,
 			 const void *from, struct buf *out);
+/* Appends a message field with the fields of *from. */
+void message_encode_inside(const struct message *m, unsigned int number, const void *from,
+			   struct buf *out);
 
 /*
  * Around the content of a message field; close takes the result of open. Content of another length

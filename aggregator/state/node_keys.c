@@ -263,11 +263,10 @@ static const struct message row_message = MESSAGE(row_fields);
 void node_keys_write(const struct node_keys *k, int64_t now_ns, struct buf *out)
 {
 	for (const struct holder *h = k->holders; h; h = h->hh.next) {
-		struct row row = {.name = {(const uint8_t *)h->node, strlen(h->node)},
+		struct row row = {.name = span_of_text(h->node),
 				  .stamp_ns = h->stamp_ns,
 				  .reply_key = {h->reply_key, sizeof(h->reply_key)},
-				  .pod = {(const uint8_t *)h->pod, strlen(h->pod)}};
-		size_t mark;
+				  .pod = span_of_text(h->pod)};
 
 		if (is_over(h->newest, now_ns))
 			continue;
@@ -277,9 +276,7 @@ void node_keys_write(const struct node_keys *k, int64_t now_ns, struct buf *out)
 			row.former = (struct span){h->former->is.key.secret, KEY_LEN};
 			row.former_ends_ns = (uint64_t)h->former->is.expires_ns;
 		}
-		mark = message_open(out, 1);
-		message_encode(&row_message, &row, out);
-		message_close(out, mark);
+		message_encode_inside(&row_message, 1, &row, out);
 	}
 }
 

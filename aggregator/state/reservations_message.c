@@ -73,11 +73,6 @@ static const struct message body_message = MESSAGE(body_rows);
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static struct span span_of(const char *text)
-{
-	return (struct span){(const uint8_t *)text, strlen(text)};
-}
-
 void reservations_message_begin(struct buf *body, uint64_t session)
 {
 	const struct exchange_body head = {.session = session};
@@ -95,28 +90,26 @@ static void add_requests(struct buf *body, const struct resources *requests)
 {
 	struct request r;
 	const char *name;
-	size_t at = 0, mark;
+	size_t at = 0;
 
 	while (resources_next(requests, &at, &name, &r.amount)) {
-		r.name = span_of(name);
-		mark = message_open(body, FIELD_REQUEST);
-		message_encode(&request_message, &r, body);
-		message_close(body, mark);
+		r.name = span_of_text(name);
+		message_encode_inside(&request_message, FIELD_REQUEST, &r, body);
 	}
 }
 
 bool reservations_message_add(struct buf *body, const char *uid, const struct reservation *e,
 			      int64_t now_ns)
 {
-	struct told t = {.text[UID] = span_of(uid)};
+	struct told t = {.text[UID] = span_of_text(uid)};
 	size_t mark;
 
 	if (e && e->state == RESERVATIONS_BOUND)
 		return false;
 	if (e)
 		t = (struct told){
-			.text = {t.text[UID], span_of(e->namespace), span_of(e->name),
-				 span_of(e->node), span_of(e->claim)},
+			.text = {t.text[UID], span_of_text(e->namespace), span_of_text(e->name),
+				 span_of_text(e->node), span_of_text(e->claim)},
 			.life_ns = life_of(e->expires_ns, now_ns),
 			.age_ns = int_max(0, now_ns - e->changed_ns),
 			.claim_life_ns = *e->claim ? life_of(e->claim_ns, now_ns) : 0,
