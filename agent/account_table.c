@@ -37,6 +37,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/arith.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 
@@ -60,13 +61,6 @@ struct by_serial {
 	size_t index;
 };
 
-static int compare_serials(const void *a, const void *b)
-{
-	const struct by_serial *x = a, *y = b;
-
-	return x->serial < y->serial ? -1 : x->serial > y->serial;
-}
-
 /*
  * A track per cgroup, at its index; moved_to[i] becomes the new index of the old track i, or stays
  * CGROUP_NONE.
@@ -80,12 +74,12 @@ static struct track *make_tracks(const struct account_table *table, struct topol
 
 	for (size_t i = 0; i < table->count; i++)
 		old[i] = (struct by_serial){table->tracks[i].serial, i};
-	qsort(old, table->count, sizeof(*old), compare_serials);
+	qsort(old, table->count, sizeof(*old), array_compare_uint64);
 	for (size_t i = 0; i < count; i++) {
 		const struct cgroup *c = topology_at(t, i);
-		struct by_serial key = {c->serial, 0}, *found;
+		const struct by_serial *found =
+			bsearch(&c->serial, old, table->count, sizeof(*old), array_compare_uint64);
 
-		found = bsearch(&key, old, table->count, sizeof(*old), compare_serials);
 		if (found) {
 			tracks[i] = table->tracks[found->index];
 			tracks[i].id = c->id[HIERARCHY_UNIFIED];
@@ -164,13 +158,6 @@ static void move_tracks(struct account_table *table, struct topology *t, int64_t
 	free(old);
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-	const struct track_id *x = a, *y = b;
-
-	return x->id < y->id ? -1 : x->id > y->id;
-}
-
 static void index_ids(struct account_table *table)
 {
 	size_t n = 0;
@@ -180,16 +167,17 @@ static void index_ids(struct account_table *table)
 		if (table->tracks[i].id)
 			table->by_id[n++] = (struct track_id){table->tracks[i].id, (int)i};
 	table->by_id_count = n;
-	qsort(table->by_id, n, sizeof(*table->by_id), compare_ids);
+	qsort(table->by_id, n, sizeof(*table->by_id), array_compare_uint64);
 }
 
 int account_table_find(struct account_table *table, uint64_t id)
 {
-	struct track_id key = {id, 0}, *found;
+	const struct track_id *found;
 
 	if (!table->by_id)
 		index_ids(table);
-	found = bsearch(&key, table->by_id, table->by_id_count, sizeof(key), compare_ids);
+	found = bsearch(&id, table->by_id, table->by_id_count, sizeof(*found),
+			array_compare_uint64);
 	return found ? found->index : CGROUP_NONE;
 }
 
@@ -230,9 +218,8 @@ struct pod_finder {
 static int compare_places(const void *a, const void *b)
 {
 	const struct pod_place *x = a, *y = b;
-	int rc = strcmp(x->uid, y->uid);
 
-	return rc ? rc : (x->ref > y->ref) - (x->ref < y->ref);
+	return strcmp(x->uid, y->uid) ?: COMPARE(x->ref, y->ref);
 }
 
 static void make_places(struct pod_finder *f)
@@ -323,9 +310,8 @@ static int common_ancestor(const struct track *tracks, int a, int b)
 static int compare_detached(const void *a, const void *b)
 {
 	const struct detached *x = a, *y = b;
-	int rc = (x->pod > y->pod) - (x->pod < y->pod);
 
-	return rc ? rc : (x->container > y->container) - (x->container < y->container);
+	return COMPARE(x->pod, y->pod) ?: COMPARE(x->container, y->container);
 }
 
 /* --- workloads -------------------------------------------------------------------------------- */
@@ -379,8 +365,7 @@ static void list_cgroup(struct account_table *table, int index, struct pod_finde
 
 		if ((int)e->kind == kind && e->parent == parent)
 			return;
-		tr->workload->gone = true;
-		tr->workload = NULL;
+		account_table_retire(table, index);
 	}
 	if (kind == NOT_LISTED || tr->removed)
 		return;

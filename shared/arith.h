@@ -17,6 +17,14 @@ static inline int64_t int_max(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
+/* Cut at +-INT64_MAX. */
+static inline int64_t int_clamp(__int128 a)
+{
+	if (a > INT64_MAX)
+		return INT64_MAX;
+	return a < -INT64_MAX ? -INT64_MAX : (int64_t)a;
+}
+
 static inline int64_t add_saturating(int64_t a, int64_t b)
 {
 	int64_t sum;

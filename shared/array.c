@@ -4,6 +4,7 @@
 #include <search.h>
 #include <string.h>
 
+#include "shared/arith.h"
 #include "shared/mem.h"
 
 enum { ROOM_LEAST = 4 };
@@ -51,6 +52,31 @@ size_t array_find_name(const void *array, size_t count, size_t size, const char 
 	return *found ? high : low;
 }
 
+void *array_search_name(const void *array, size_t count, size_t size, const char *name)
+{
+	bool found;
+	size_t at = array_find_name(array, count, size, name, &found);
+
+	return found ? (char *)array + at * size : NULL;
+}
+
+void *array_put_name(void *array, size_t *count, size_t size, const char *name, size_t *at)
+{
+	bool found;
+	char *of, *place, *copy;
+
+	*at = array_find_name(array, *count, size, name, &found);
+	if (found)
+		return array;
+	of = array_grow(array, *count, size);
+	place = of + *at * size;
+	memmove(place + size, place, ((*count)++ - *at) * size);
+	memset(place, 0, size);
+	copy = mem_strdup(name);
+	memcpy(place, &copy, sizeof(copy));
+	return of;
+}
+
 void *array_find_text(const void *array, size_t count, size_t size, const char *text)
 {
 	return lfind(&text, array, &count, size, array_compare_text);
@@ -65,16 +91,17 @@ bool array_has_text(const char *const *texts, const char *text)
 
 int array_compare_int64(const void *a, const void *b)
 {
-	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-
-	return (left > right) - (left < right);
+	return COMPARE(*(const int64_t *)a, *(const int64_t *)b);
 }
 
 int array_compare_uint32(const void *a, const void *b)
 {
-	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+	return COMPARE(*(const uint32_t *)a, *(const uint32_t *)b);
+}
 
-	return (left > right) - (left < right);
+int array_compare_uint64(const void *a, const void *b)
+{
+	return COMPARE(*(const uint64_t *)a, *(const uint64_t *)b);
 }
 
 int array_compare_text(const void *a, const void *b)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/arith.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 
@@ -25,9 +26,8 @@ struct member {
 static int compare_members(const void *a, const void *b)
 {
 	const struct member *x = a, *y = b;
-	int order = strcmp(x->key, y->key);
 
-	return order ? order : (x->place > y->place) - (x->place < y->place);
+	return strcmp(x->key, y->key) ?: COMPARE(x->place, y->place);
 }
 
 /* The members that are wanted, in the order of the object; *count of them. */

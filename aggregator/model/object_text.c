@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "aggregator/model/object_bounds.h"
+#include "shared/arith.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 
@@ -145,9 +146,8 @@ void object_text_members(struct object_text *t, const cJSON *object,
 static int compare_members(const void *a, const void *b)
 {
 	const struct member *x = a, *y = b;
-	int order = strcmp(x->item->string, y->item->string);
 
-	return order ? order : (x->place > y->place) - (x->place < y->place);
+	return strcmp(x->item->string, y->item->string) ?: COMPARE(x->place, y->place);
 }
 
 /* All members of an object, or those that are picked. */
