@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/once.h"
 #include "agent/sampler.h"
@@ -31,6 +32,15 @@ static struct table *new_table(const struct title *titles, size_t count)
 			if (titles[i].spare == order)
 				table_spare(t, i);
 	return t;
+}
+
+static void hide(struct table *t, const struct title *titles, const char *text)
+{
+	size_t i = 0;
+
+	while (strcmp(titles[i].text, text) != 0)
+		i++;
+	table_hide(t, i);
 }
 
 static void print(struct table *t, size_t width, struct buf *out)
@@ -83,37 +93,20 @@ static struct cpu cpu_of(const struct usage *u)
 
 /* --- the node --------------------------------------------------------------------------------- */
 
-enum node_column {
-	NODE,
-	NODE_CPU,
-	NODE_SIGMA,
-	NODE_MIN,
-	NODE_P95,
-	NODE_MAX,
-	NODE_USER,
-	NODE_SYSTEM,
-	NODE_IOWAIT,
-	NODE_STEAL,
-	NODE_WAITING,
-	NODE_MEMORY,
-	NODE_WORKSET,
-	NODE_COLUMNS
-};
-
-static const struct title node_titles[NODE_COLUMNS] = {
-	[NODE] = {"NODE", .form = FORM_NAME},
-	[NODE_CPU] = {"CPU", .form = FORM_RIGHT},
-	[NODE_SIGMA] = {"SIGMA", .form = FORM_RIGHT},
-	[NODE_MIN] = {"CPU-MIN", .form = FORM_RIGHT, .spare = 2},
-	[NODE_P95] = {"P95", .form = FORM_RIGHT},
-	[NODE_MAX] = {"CPU-MAX", .form = FORM_RIGHT, .spare = 5},
-	[NODE_USER] = {"USER", .form = FORM_RIGHT, .spare = 7},
-	[NODE_SYSTEM] = {"SYSTEM", .form = FORM_RIGHT, .spare = 6},
-	[NODE_IOWAIT] = {"IOWAIT", .form = FORM_RIGHT, .spare = 3},
-	[NODE_STEAL] = {"STEAL", .form = FORM_RIGHT, .spare = 4},
-	[NODE_WAITING] = {"WAITING", .form = FORM_RIGHT, .spare = 1},
-	[NODE_MEMORY] = {"MEMORY", .form = FORM_RIGHT},
-	[NODE_WORKSET] = {"WORKSET", .form = FORM_RIGHT},
+static const struct title node_titles[] = {
+	{"NODE", .form = FORM_NAME},
+	{"CPU", .form = FORM_RIGHT},
+	{"SIGMA", .form = FORM_RIGHT},
+	{"CPU-MIN", .form = FORM_RIGHT, .spare = 2},
+	{"P95", .form = FORM_RIGHT},
+	{"CPU-MAX", .form = FORM_RIGHT, .spare = 5},
+	{"USER", .form = FORM_RIGHT, .spare = 7},
+	{"SYSTEM", .form = FORM_RIGHT, .spare = 6},
+	{"IOWAIT", .form = FORM_RIGHT, .spare = 3},
+	{"STEAL", .form = FORM_RIGHT, .spare = 4},
+	{"WAITING", .form = FORM_RIGHT, .spare = 1},
+	{"MEMORY", .form = FORM_RIGHT},
+	{"WORKSET", .form = FORM_RIGHT},
 };
 
 static void add_node_cpu(struct table *t, const struct node_sample *n)
@@ -139,11 +132,11 @@ static void add_node_cpu(struct table *t, const struct node_sample *n)
 static void print_node(const struct once_sample *sample, size_t width, struct buf *out)
 {
 	const struct node_sample *n = &sample->interval->node;
-	struct table *t = new_table(node_titles, NODE_COLUMNS);
+	struct table *t = new_table(node_titles, sizeof(node_titles) / sizeof(node_titles[0]));
 	char text[UNITS_LEN];
 
 	if (!(n->usage.have & USAGE_CONTENTION_CPU))
-		table_hide(t, NODE_WAITING);
+		hide(t, node_titles, "WAITING");
 	table_row(t, sample->node);
 	add(t, sample->node);
 	add_node_cpu(t, n);
@@ -187,41 +180,22 @@ static void print_source(const struct once_sample *sample, size_t width, struct 
 
 /* --- workloads -------------------------------------------------------------------------------- */
 
-enum column {
-	NAME,
-	KIND,
-	QOS,
-	CPU,
-	SIGMA,
-	MAX,
-	CPU_LIMIT,
-	THROTTLED,
-	WAITING,
-	MEMORY,
-	MEMORY_LIMIT,
-	WORKSET,
-	SWAP,
-	PIDS,
-	OOM,
-	COLUMNS
-};
-
-static const struct title titles[COLUMNS] = {
-	[NAME] = {"NAME", .form = FORM_NAME},
-	[KIND] = {"KIND", .form = FORM_LEFT, .spare = 6},
-	[QOS] = {"QOS", .form = FORM_LEFT, .spare = 1},
-	[CPU] = {"CPU", .form = FORM_RIGHT},
-	[SIGMA] = {"SIGMA", .form = FORM_RIGHT, .spare = 8},
-	[MAX] = {"CPU-MAX", .form = FORM_RIGHT, .spare = 7},
-	[CPU_LIMIT] = {"CPU-LIM", .form = FORM_RIGHT, .spare = 11},
-	[THROTTLED] = {"THROTTLED", .form = FORM_RIGHT},
-	[WAITING] = {"WAITING", .form = FORM_RIGHT, .spare = 3},
-	[MEMORY] = {"MEMORY", .form = FORM_RIGHT},
-	[MEMORY_LIMIT] = {"MEM-LIM", .form = FORM_RIGHT, .spare = 10},
-	[WORKSET] = {"WORKSET", .form = FORM_RIGHT, .spare = 5},
-	[SWAP] = {"SWAP", .form = FORM_RIGHT, .spare = 2},
-	[PIDS] = {"PIDS", .form = FORM_RIGHT, .spare = 4},
-	[OOM] = {"OOM", .form = FORM_RIGHT, .spare = 9},
+static const struct title titles[] = {
+	{"NAME", .form = FORM_NAME},
+	{"KIND", .form = FORM_LEFT, .spare = 6},
+	{"QOS", .form = FORM_LEFT, .spare = 1},
+	{"CPU", .form = FORM_RIGHT},
+	{"SIGMA", .form = FORM_RIGHT, .spare = 8},
+	{"CPU-MAX", .form = FORM_RIGHT, .spare = 7},
+	{"CPU-LIM", .form = FORM_RIGHT, .spare = 11},
+	{"THROTTLED", .form = FORM_RIGHT},
+	{"WAITING", .form = FORM_RIGHT, .spare = 3},
+	{"MEMORY", .form = FORM_RIGHT},
+	{"MEM-LIM", .form = FORM_RIGHT, .spare = 10},
+	{"WORKSET", .form = FORM_RIGHT, .spare = 5},
+	{"SWAP", .form = FORM_RIGHT, .spare = 2},
+	{"PIDS", .form = FORM_RIGHT, .spare = 4},
+	{"OOM", .form = FORM_RIGHT, .spare = 9},
 };
 
 static void add_name(struct table *t, const struct once_item *item)
@@ -299,13 +273,13 @@ static void hide_empty(struct table *t, const struct interval *i)
 		swap |= (u->have & USAGE_SWAP) && u->swap_bytes > 0;
 	}
 	if (!qos)
-		table_hide(t, QOS);
+		hide(t, titles, "QOS");
 	if (!swap)
-		table_hide(t, SWAP);
+		hide(t, titles, "SWAP");
 	if (!(have & USAGE_CONTENTION_CPU))
-		table_hide(t, WAITING);
+		hide(t, titles, "WAITING");
 	if (!(have & USAGE_PIDS))
-		table_hide(t, PIDS);
+		hide(t, titles, "PIDS");
 }
 
 void once_table_write(const struct once_sample *sample, size_t width, struct buf *out)
@@ -318,7 +292,7 @@ void once_table_write(const struct once_sample *sample, size_t width, struct buf
 	buf_add_char(out, '\n');
 	print_source(sample, width, out);
 	buf_add_char(out, '\n');
-	t = new_table(titles, COLUMNS);
+	t = new_table(titles, sizeof(titles) / sizeof(titles[0]));
 	items = once_items(sample->interval, &count);
 	hide_empty(t, sample->interval);
 	for (size_t n = 0; n < count; n++)
