@@ -70,12 +70,6 @@ static int count_slashes(const char *path)
 	return n;
 }
 
-/* A deeper mount shows a part of the hierarchy, as a container's own. */
-static bool is_better_mount(const char *point, const char *chosen)
-{
-	return !chosen || count_slashes(point) < count_slashes(chosen);
-}
-
 void cgroupfs_find_mounts(FILE *list, const char *root, char *mount[MOUNTS])
 {
 	const struct mntent *m;
@@ -84,8 +78,10 @@ void cgroupfs_find_mounts(FILE *list, const char *root, char *mount[MOUNTS])
 		mount[h] = NULL;
 	while ((m = getmntent(list))) {
 		for (int h = 0; h < MOUNTS; h++) {
-			if (!is_at_or_below(m->mnt_dir, root) || !is_mount_of(m, h) ||
-			    !is_better_mount(m->mnt_dir, mount[h]))
+			if (!is_at_or_below(m->mnt_dir, root) || !is_mount_of(m, h))
+				continue;
+			/* A deeper mount shows a part of the hierarchy, as a container's own. */
+			if (mount[h] && count_slashes(m->mnt_dir) >= count_slashes(mount[h]))
 				continue;
 			free(mount[h]);
 			mount[h] = mem_strdup(m->mnt_dir);
@@ -111,28 +107,21 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
+/* The mount with a controller's files: its own (v1), or the v2 hierarchy if that has it; or -1. */
+static int choose_mount(const struct cgroupfs *fs, int own, bool in_v2)
+{
+	if (fs->mount[own])
+		return own;
+	return in_v2 && fs->mount[HIERARCHY_UNIFIED] ? HIERARCHY_UNIFIED : -1;
+}
+
 void cgroupfs_choose(struct cgroupfs *fs, const char *controllers)
 {
-	bool unified = fs->mount[HIERARCHY_UNIFIED] != NULL;
-
-	fs->cpu_from = fs->throttle_from = fs->memory_from = fs->cpuset_from = -1;
 	/* Every v2 cgroup has cpu.stat with its CPU time, with or without the controller. */
-	if (fs->mount[HIERARCHY_CPUACCT])
-		fs->cpu_from = HIERARCHY_CPUACCT;
-	else if (unified)
-		fs->cpu_from = HIERARCHY_UNIFIED;
-	if (fs->mount[HIERARCHY_CPU])
-		fs->throttle_from = HIERARCHY_CPU;
-	else if (unified && has_word(controllers, "cpu"))
-		fs->throttle_from = HIERARCHY_UNIFIED;
-	if (fs->mount[HIERARCHY_MEMORY])
-		fs->memory_from = HIERARCHY_MEMORY;
-	else if (unified && has_word(controllers, "memory"))
-		fs->memory_from = HIERARCHY_UNIFIED;
-	if (fs->mount[MOUNT_CPUSET])
-		fs->cpuset_from = MOUNT_CPUSET;
-	else if (unified && has_word(controllers, "cpuset"))
-		fs->cpuset_from = HIERARCHY_UNIFIED;
+	fs->cpu_from = choose_mount(fs, HIERARCHY_CPUACCT, true);
+	fs->throttle_from = choose_mount(fs, HIERARCHY_CPU, has_word(controllers, "cpu"));
+	fs->memory_from = choose_mount(fs, HIERARCHY_MEMORY, has_word(controllers, "memory"));
+	fs->cpuset_from = choose_mount(fs, MOUNT_CPUSET, has_word(controllers, "cpuset"));
 }
 
 /* The v2 controllers of a root, "" without a v2 hierarchy. */
@@ -147,12 +136,10 @@ static int read_controllers(const struct cgroupfs *fs, char *text, size_t size, 
 		return 0;
 	fd = openat(root, name, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, text, size - 1);
-	if (n < 0) {
-		err = -errno;
-		error_set(error, "cannot read %s: %s", name, strerror(-err));
-	} else {
+	if (n < 0)
+		err = error_system(error, -errno, "cannot read %s", name);
+	else
 		text[n] = '\0';
-	}
 	file_close(fd);
 	return err;
 }
@@ -185,10 +172,9 @@ static bool is_cgroup_dir(int fd, int h)
 static int open_root(struct cgroupfs *fs, int h, struct error *error)
 {
 	int fd = open(fs->mount[h], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int err = errno;
 
-	if (fd < 0 && h < HIERARCHIES && err != ENOENT && err != ENOTDIR)
-		return error_fail(error, -err, "cannot open %s: %s", fs->mount[h], strerror(err));
+	if (fd < 0 && h < HIERARCHIES && errno != ENOENT && errno != ENOTDIR)
+		return error_system(error, -errno, "cannot open %s", fs->mount[h]);
 	if (fd >= 0 && is_cgroup_dir(fd, h)) {
 		fs->root_fd[h] = fd;
 		return 0;
@@ -232,12 +218,11 @@ int cgroupfs_open(struct cgroupfs *fs, const char *root, const char *mounts, str
 {
 	FILE *list = setmntent(mounts ? mounts : PROC_MOUNTS, "re");
 	char controllers[CONTROLLERS_MAX], *real_root;
-	int err = list ? 0 : -errno;
+	int err;
 
 	init_closed(fs);
 	if (!list)
-		return error_fail(error, err, "cannot read %s: %s", mounts ? mounts : PROC_MOUNTS,
-				  strerror(-err));
+		return error_system(error, -errno, "cannot read %s", mounts ? mounts : PROC_MOUNTS);
 	real_root = resolve_root(root);
 	cgroupfs_find_mounts(list, real_root, fs->mount);
 	free(real_root);
@@ -270,8 +255,7 @@ bool cgroupfs_read(const struct cgroupfs *fs, int mount, const char *path, const
 	bool whole = n > 0 && (size_t)n < size - 1;
 
 	text[whole ? n : 0] = '\0';
-	if (fd >= 0)
-		close(fd);
+	file_close(fd);
 	free(name);
 	return whole;
 }
@@ -408,8 +392,7 @@ int cgroupfs_scan(const struct cgroupfs *fs, struct topology *t, struct error *e
 		err = walk_hierarchy(&w);
 		buf_fini(&w.queue);
 		if (err)
-			return error_fail(error, err, "cannot walk %s: %s", fs->mount[h],
-					  strerror(-err));
+			return error_system(error, err, "cannot walk %s", fs->mount[h]);
 	}
 	topology_commit(t);
 	return 0;
