@@ -28,11 +28,12 @@ static bool is_pod(const struct workload *w)
 /* --- CPUs ------------------------------------------------------------------------------------- */
 
 /*
- * Calls visit for each range of CPUs that the pod's cgroups without children are bound to. Those
- * with all CPUs of the machine do not count, as in cpusets_share(). False: it is not bound.
+ * Reads the CPUs that the pod's cgroups without children are bound to: into `has`, or with `met`
+ * whether any of them is there. Those with all CPUs of the machine do not count, as in
+ * cpusets_share(). False: it is not bound.
  */
-static bool visit_cpus(const struct account_table *table, struct topology *t, size_t pod,
-		       void (*visit)(void *ctx, unsigned int first, unsigned int last), void *ctx)
+static bool read_cpus(const struct account_table *table, struct topology *t, size_t pod,
+		      bool has[CPUS_MAX], bool *met)
 {
 	bool bound = false;
 
@@ -45,46 +46,31 @@ static bool visit_cpus(const struct account_table *table, struct topology *t, si
 		if (c->children || table->tracks[i].cpus_milli < 0)
 			continue;
 		bound = true;
-		while (cgroup_text_cpus(&cpus, &first, &last))
-			visit(ctx, first, last);
+		while (cgroup_text_cpus(&cpus, &first, &last)) {
+			if (met)
+				*met |= memchr(&has[first], 1, last - first + 1) != NULL;
+			else
+				memset(&has[first], true, last - first + 1);
+		}
 	}
 	return bound;
-}
-
-struct cpu_set {
-	bool has[CPUS_MAX];
-	bool met; /* by another set */
-};
-
-static void set_cpus(void *ctx, unsigned int first, unsigned int last)
-{
-	struct cpu_set *set = ctx;
-
-	memset(&set->has[first], true, last - first + 1);
-}
-
-static void meet_cpus(void *ctx, unsigned int first, unsigned int last)
-{
-	struct cpu_set *set = ctx;
-
-	set->met |= memchr(&set->has[first], 1, last - first + 1) != NULL;
 }
 
 /* at: tracks of the slots. */
 static void find_apart(struct account_culprit *a, const struct account_table *table,
 		       struct topology *t, int slot, const int at[CULPRIT_PODS])
 {
-	struct cpu_set *set = mem_zalloc(1, sizeof(*set));
+	bool *has = mem_zalloc(CPUS_MAX, sizeof(*has));
 
 	a->pods[slot].apart = 0;
-	if (visit_cpus(table, t, (size_t)at[slot], set_cpus, set))
+	if (read_cpus(table, t, (size_t)at[slot], has, NULL))
 		for (int j = 0; j < CULPRIT_PODS; j++) {
-			set->met = false;
-			if (at[j] >= 0 && visit_cpus(table, t, (size_t)at[j], meet_cpus, set) &&
-			    !set->met)
+			bool met = false;
+
+			if (at[j] >= 0 && read_cpus(table, t, (size_t)at[j], has, &met) && !met)
 				a->pods[slot].apart |= 1U << j;
 		}
-	free(set);
+	free(has);
 }
 
 /* --- samples ---------------------------------------------------------------------------------- */

@@ -81,13 +81,6 @@ static void drop_vanished(struct removals *d, struct vanished *v)
 	free(v);
 }
 
-static void drop_unseen(struct removals *d, struct unseen *u)
-{
-	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
-	HASH_DEL(d->unseen, u);
-	free(u);
-}
-
 void removals_fini(struct removals *d)
 {
 	struct orphan *o, *next_o;
@@ -270,8 +263,7 @@ static void settle_unseen(struct removals *d, struct account_table *table)
 {
 	struct unseen *u, *next;
 
-	HASH_ITER(hh, d->unseen, u, next)
-	{
+	HASH_RELEASE (d->unseen, u, next) {
 		const struct removal removal = {.have = HAVE_CPU, .cpu_ns = u->cpu_ns};
 		int index = account_table_find(table, u->id);
 		struct remainder counted;
@@ -279,7 +271,7 @@ static void settle_unseen(struct removals *d, struct account_table *table)
 		if (index != CGROUP_NONE && !table->tracks[index].based &&
 		    track_remove(&table->tracks[index], &removal, &counted))
 			account_table_retire(table, index);
-		drop_unseen(d, u);
+		free(u);
 	}
 }
 

@@ -294,11 +294,6 @@ struct estimate {
 	double prior; /* active time of the prior's ticks */
 };
 
-static double mean_y(const struct means *m)
-{
-	return m->active > 0 ? m->held_up / m->active : 0;
-}
-
 /* The share of the time in which a pod would take more CPU than it gets. */
 static double unmet(double waiting, double use)
 {
@@ -329,7 +324,7 @@ static void set_levels(struct estimate *e, const struct culprit *c, int slot)
 static double relief(const struct estimate *e, int j, const struct means *with,
 		     const struct means *without)
 {
-	double before = mean_y(with);
+	double before = with->active > 0 ? with->held_up / with->active : 0; /* mean y */
 	double most = fmin(e->sums->use[j] / e->sums->all.held_up, 1), after;
 
 	after = (without->held_up + e->prior * before * (1 - e->level[j])) /
@@ -353,19 +348,14 @@ static double relief_beside_rivals(const struct estimate *e, int j, int slot)
 	return least;
 }
 
-static bool has_cause(const struct culprit_sums *s)
-{
-	return s->samples >= LEAST_SAMPLES && s->waiting >= LEAST_WAITING * s->seconds &&
-	       s->all.held_up > 0 && s->throttled < s->some / 2;
-}
-
 struct contention_cause culprit_find(const struct culprit *c, int slot)
 {
 	const struct culprit_sums *s = c->pods[slot].sums;
 	struct contention_cause cause = {.ref = 0};
 	struct estimate e = {.sums = s};
 
-	if (!has_cause(s))
+	if (s->samples < LEAST_SAMPLES || s->waiting < LEAST_WAITING * s->seconds ||
+	    s->all.held_up <= 0 || s->throttled >= s->some / 2)
 		return cause;
 	e.prior = PRIOR_SAMPLES * s->all.active / s->samples;
 	set_levels(&e, c, slot);

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "shared/arith.h"
+
 #define NS_PER_S  1000000000LL
 #define PERIOD_NS (30 * NS_PER_S)
 #define RETRY_NS  NS_PER_S
@@ -17,11 +19,6 @@ enum { ABSENT_MAX = 2 };
 void endpoints_start(struct endpoints *e, int64_t mono_ns)
 {
 	*e = (struct endpoints){.due_ns = mono_ns};
-}
-
-static int64_t at_most_period(int64_t ns)
-{
-	return ns < PERIOD_NS ? ns : PERIOD_NS;
 }
 
 bool endpoints_due(struct endpoints *e, int64_t mono_ns, bool answering)
@@ -116,7 +113,7 @@ size_t endpoints_take(struct endpoints *e, const struct resolver_answer *answer,
 	if (!answer->failed && (answering || added))
 		e->retry_ns = 0;
 	else
-		e->retry_ns = e->retry_ns ? at_most_period(2 * e->retry_ns) : RETRY_NS;
+		e->retry_ns = e->retry_ns ? int_min(2 * e->retry_ns, PERIOD_NS) : RETRY_NS;
 	e->due_ns = mono_ns + (e->retry_ns ? e->retry_ns : PERIOD_NS);
 	return removed + added;
 }

@@ -99,16 +99,12 @@ static void slide(struct governor *g)
 		g->points[g->count++] = g->total;
 }
 
-static double percent(int64_t cpu_ns, int64_t of_ns)
-{
-	return 100 * (double)cpu_ns / (double)of_ns;
-}
-
 static double cost_percent(const struct governor *g)
 {
 	const struct governor_point *from = &g->points[0];
 
-	return percent(g->total.cpu_ns - from->cpu_ns, g->total.mono_ns - from->mono_ns);
+	return 100 * (double)(g->total.cpu_ns - from->cpu_ns) /
+	       (double)(g->total.mono_ns - from->mono_ns);
 }
 
 static double tick_cpu_ns(const struct governor *g)
@@ -132,11 +128,11 @@ static bool over_budget(struct governor *g, struct error *said)
 		if (g->said_over)
 			return false;
 		g->said_over = true;
-		error_set(said,
-			  "the agent uses %.3g %% of a core at %d Hz, the lowest rate; the budget "
-			  "of %.3g %% is not kept",
-			  cost, g->rate_hz, g->budget_percent);
-		return true;
+		return error_fail(
+			said, true,
+			"the agent uses %.3g %% of a core at %d Hz, the lowest rate; the budget "
+			"of %.3g %% is not kept",
+			cost, g->rate_hz, g->budget_percent);
 	}
 	/* Before a step down: doubles the wait if the last raise did not hold. */
 	if (g->raised_ns) {

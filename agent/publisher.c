@@ -217,12 +217,10 @@ static struct sender_config sender_config(const struct publisher *p)
 static int watch(struct publisher *p, int fd, const char *whose, struct error *error)
 {
 	struct epoll_event event = {.events = EPOLLIN};
-	int rc;
 
 	if (!epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &event))
 		return 0;
-	rc = -errno;
-	return error_fail(error, rc, "%s: cannot watch its descriptor: %s", whose, strerror(-rc));
+	return error_system(error, -errno, "%s: cannot watch its descriptor", whose);
 }
 
 static int open_peer(struct publisher *p, struct target *t, const struct address *address,
@@ -257,15 +255,10 @@ static void close_peer(struct publisher *p, struct target *t, size_t index)
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-static bool is_peer_of(const struct peer *peer, const struct target *t)
-{
-	return peer->endpoint == &t->endpoint;
-}
-
 static bool is_answering(const struct publisher *p, const struct target *t)
 {
 	for (size_t i = 0; i < p->peer_count; i++) {
-		if (is_peer_of(&p->peers[i], t) && p->peers[i].answering)
+		if (p->peers[i].endpoint == &t->endpoint && p->peers[i].answering)
 			return true;
 	}
 	return false;
@@ -290,7 +283,7 @@ static void join(struct publisher *p, struct target *t, const struct address *ad
 static void leave(struct publisher *p, struct target *t, const struct address *address)
 {
 	for (size_t i = 0; i < p->peer_count; i++) {
-		if (!is_peer_of(&p->peers[i], t) ||
+		if (p->peers[i].endpoint != &t->endpoint ||
 		    strcmp(p->peers[i].address.text, address->text) != 0)
 			continue;
 		log_info("%s: no longer sending to %s, the name does not have it any more",
@@ -453,10 +446,8 @@ int publisher_open(struct publisher **out, const struct publisher_config *config
 			   config->ring_span_ns ? config->ring_span_ns : RING_SPAN_NS);
 	randombytes_buf(p->run, sizeof(p->run));
 	p->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (p->epoll < 0) {
-		rc = -errno;
-		error_set(error, "cannot watch descriptors: %s", strerror(-rc));
-	}
+	if (p->epoll < 0)
+		rc = error_system(error, -errno, "cannot watch descriptors");
 	if (!rc && config->key_path)
 		rc = keyring_open(&p->key_place, config->key_path, error);
 	if (!rc && p->key_place)

@@ -33,6 +33,7 @@
 #include "agent/sampler.h"
 #include "agent/schedule.h"
 #include "agent/topology.h"
+#include "shared/arith.h"
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
@@ -162,11 +163,6 @@ static bool rescan(struct sampling *s, int64_t mono_ns)
 	return true;
 }
 
-static uint32_t max_u32(uint32_t a, uint32_t b)
-{
-	return a > b ? a : b;
-}
-
 /* scanned: the topology is new, so another rescan would resolve no difference. */
 static int pass(struct sampling *s, enum pass_kind kind, bool scanned, struct error *error)
 {
@@ -179,8 +175,8 @@ static int pass(struct sampling *s, enum pass_kind kind, bool scanned, struct er
 		return rc;
 	times->passes++;
 	times->sum_ns += (uint64_t)(clock_mono_ns() - begin);
-	s->overflow =
-		max_u32(s->overflow, max_u32(result.overflow, topology_overflow(s->topology)));
+	s->overflow = (uint32_t)int_max(s->overflow,
+					int_max(result.overflow, topology_overflow(s->topology)));
 	if (scanned) {
 		s->unplaced_unknown = result.unknown;
 		s->unplaced_missing = result.missing;
@@ -189,19 +185,15 @@ static int pass(struct sampling *s, enum pass_kind kind, bool scanned, struct er
 	return 0;
 }
 
-/* A lower tier would fail, too. */
-static bool is_shortage(int rc)
-{
-	return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM;
-}
-
 /* A pass of the best tier that works. -EAGAIN: none in this tick. */
 static int pass_or_step_down(struct sampling *s, enum pass_kind kind, bool scanned, int64_t mono_ns,
 			     struct error *error)
 {
 	int rc = pass(s, kind, scanned, error);
+	/* A lower tier would fail, too. */
+	bool shortage = rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM;
 
-	if (rc && !is_shortage(rc) && sampler_tier(s->sampler) != TIER_T3) {
+	if (rc && !shortage && sampler_tier(s->sampler) != TIER_T3) {
 		rc = step_down(s, error);
 		if (rc)
 			return rc;
@@ -318,14 +310,6 @@ int sampling_tick(struct sampling *s, uint64_t missed, struct error *error)
 	return rc;
 }
 
-/* Of fast passes; at 1 Hz all are slow. */
-static uint64_t mean_pass_ns(const struct sampling *s)
-{
-	const struct pass_times *times = s->fast.passes ? &s->fast : &s->slow;
-
-	return times->passes ? times->sum_ns / times->passes : 0;
-}
-
 int sampling_try(struct sampling *s, struct error *error)
 {
 	struct pass_result result;
@@ -337,11 +321,13 @@ struct interval *sampling_take(struct sampling *s, uint64_t sequence, int64_t st
 			       int64_t end_ns)
 {
 	int64_t cpu = clock_process_cpu_ns();
+	/* Of fast passes; at 1 Hz all are slow. */
+	const struct pass_times *times = s->fast.passes ? &s->fast : &s->slow;
 	struct account_self self = {
 		.tier = sampler_tier(s->sampler),
 		.missed_ticks = (uint32_t)s->missed_ticks,
 		.overflow = s->overflow + (uint32_t)s->lost_removals,
-		.pass_ns = mean_pass_ns(s),
+		.pass_ns = times->passes ? times->sum_ns / times->passes : 0,
 		.agent_cpu_ns = (uint64_t)(cpu - s->cpu_start_ns),
 	};
 	struct interval *interval = account_publish(s->account, sequence, start_ns, end_ns, &self);

@@ -354,12 +354,6 @@ static int open_ack(const struct sender *s, const struct buf *data, struct ack *
 	return rc;
 }
 
-/* Whether it is the id of a copy on this connection. */
-static bool is_awaited(const struct flight *f, uint32_t request)
-{
-	return f->waiting && ((f->request - request) & INT32_MAX) < f->copies;
-}
-
 /*
  * The answer time rises at once and falls by an eighth per answer. Copies between the first and the
  * last count as the first.
@@ -400,6 +394,7 @@ static void take_enrolment(struct sender *s, const struct buf *data, int64_t now
 /* Takes all replies: unread ones would keep the descriptor readable. */
 static void receive(struct sender *s, const struct ring *ring, int64_t now)
 {
+	const struct flight *f = &s->flight;
 	struct buf data = BUF_INIT;
 	struct error why;
 	struct ack ack;
@@ -411,8 +406,8 @@ static void receive(struct sender *s, const struct ring *ring, int64_t now)
 			take_enrolment(s, &data, now);
 			continue;
 		}
-		/* A late ack of a frame that was sent twice. */
-		if (!is_awaited(&s->flight, request))
+		/* Not of a copy on this connection: a late ack of a frame that was sent twice. */
+		if (!f->waiting || ((f->request - request) & INT32_MAX) >= f->copies)
 			continue;
 		if (open_ack(s, &data, &ack, &why)) {
 			s->stats.bad_acks++;
@@ -680,12 +675,6 @@ static void enrol(struct sender *s, int64_t now)
 	buf_fini(&frame);
 }
 
-/* Whether intervals can be sealed. */
-static bool is_sealable(const struct sender *s)
-{
-	return !s->config.enroller || (s->enrolling.keys.count && !s->enrolling.doubt);
-}
-
 static bool has_work(const struct sender *s, const struct ring *ring)
 {
 	return s->flight.sequence || ring_newest(ring) >= s->cursor;
@@ -712,8 +701,8 @@ int64_t sender_step(struct sender *s, const struct ring *ring, int64_t mono_ns)
 		if (still_waiting(s, mono_ns) || !has_work(s, ring) || mono_ns < s->pause_ns ||
 		    !connected(s, mono_ns))
 			return wake_ns(s, ring, mono_ns);
-		if (!is_sealable(s))
-			return mono_ns + LOOK_NS;
+		if (s->config.enroller && (!s->enrolling.keys.count || s->enrolling.doubt))
+			return mono_ns + LOOK_NS; /* no key to seal with */
 		if (!s->flight.sequence && !begin_flight(s, ring, mono_ns))
 			return wake_ns(s, ring, mono_ns);
 		if (!transmit(s, mono_ns))

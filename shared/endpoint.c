@@ -96,14 +96,6 @@ int endpoint_parse(struct endpoint *e, const char *url, struct error *error)
 	return rc;
 }
 
-static bool kernel_has_ipv6(void)
-{
-	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	file_close(fd);
-	return fd >= 0;
-}
-
 bool endpoint_is_address(const struct endpoint *e)
 {
 	struct in6_addr v6;
@@ -116,12 +108,16 @@ bool endpoint_ipv4_only(const struct endpoint *e)
 {
 	struct in6_addr v6;
 	struct in_addr v4;
+	int fd;
 
 	if (inet_pton(AF_INET, e->host, &v4) == 1)
 		return true;
 	if (inet_pton(AF_INET6, e->host, &v6) == 1)
 		return false;
-	return !kernel_has_ipv6();
+	/* Of a name: whether the kernel has no IPv6. */
+	fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	file_close(fd);
+	return fd < 0;
 }
 
 enum { ADDRESS_LEN = 8 };

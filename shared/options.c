@@ -333,15 +333,10 @@ static const char *config_path(const struct option_program *program, const struc
 
 static void add_origin(struct error *reason, const struct setting *s)
 {
-	char text[sizeof(reason->text)];
-
-	if (!reason)
-		return;
-	memcpy(text, reason->text, sizeof(text));
-	if (s->origin)
-		error_set(reason, "--%s: %s (from %s)", s->spec->name, text, s->origin);
+	if (reason && s->origin)
+		error_set(reason, "--%s: %s (from %s)", s->spec->name, reason->text, s->origin);
 	else
-		error_set(reason, "--%s: %s", s->spec->name, text);
+		error_prefix(reason, "--%s", s->spec->name);
 }
 
 static int apply(const struct option_program *program, const struct settings *level, void *values,
