@@ -15,6 +15,7 @@
 #include "aggregator/model/object_bounds.h"
 #include "aggregator/model/object_record.h"
 #include "aggregator/model/object_text.h"
+#include "shared/array.h"
 
 /* clang-format off */
 #define ALL(name_)		     {.name = (name_)}
@@ -22,6 +23,7 @@
 #define PICK(name_, member_)	     {.name = (name_), .member = (member_)}
 #define EACH(name_, below_, element_) {.name = (name_), .below = (below_), .element = (element_)}
 #define END			     {.name = NULL}
+#define ROWS(...)		     ((const struct object_text_row[]){__VA_ARGS__, END})
 /* clang-format on */
 
 /* --- annotations: by their beginnings */
@@ -83,35 +85,30 @@ static const struct object_text_row METADATA[] = {
 	END,
 };
 
-static const struct object_text_row CONDITION[] = {ALL("lastTransitionTime"), ALL("status"),
-						   ALL("type"), END};
+static const struct object_text_row NODE[] = {
+	SOME("metadata", METADATA),
+	SOME("spec", ROWS(ALL("providerID"), ALL("taints"), ALL("unschedulable"))),
+	SOME("status",
+	     ROWS(ALL("allocatable"), ALL("capacity"),
+		  SOME("conditions", ROWS(ALL("lastTransitionTime"), ALL("status"), ALL("type"))),
+		  ALL("declaredFeatures"))),
+	END,
+};
 
-static const struct object_text_row NODE_SPEC[] = {ALL("providerID"), ALL("taints"),
-						   ALL("unschedulable"), END};
-static const struct object_text_row NODE_STATUS[] = {ALL("allocatable"), ALL("capacity"),
-						     SOME("conditions", CONDITION),
-						     ALL("declaredFeatures"), END};
-static const struct object_text_row NODE[] = {SOME("metadata", METADATA), SOME("spec", NODE_SPEC),
-					      SOME("status", NODE_STATUS), END};
-
-static const struct object_text_row PHASE[] = {ALL("phase"), END};
-static const struct object_text_row NAMESPACE[] = {SOME("metadata", METADATA),
-						   SOME("status", PHASE), END};
+static const struct object_text_row NAMESPACE[] = {
+	SOME("metadata", METADATA),
+	SOME("status", ROWS(ALL("phase"))),
+	END,
+};
 
 static const struct object_text_row PRIORITY_CLASS[] = {ALL("globalDefault"),
 							SOME("metadata", METADATA),
 							ALL("preemptionPolicy"), ALL("value"), END};
 
 /* Of every kind of workload; none has them all. */
-static const struct object_text_row WORKLOAD_SPEC[] = {
-	ALL("completionMode"),
-	ALL("completions"),
-	ALL("minReadySeconds"),
-	ALL("parallelism"),
-	ALL("replicas"),
-	ALL("suspend"),
-	END,
-};
+#define WORKLOAD_SPEC                                                                              \
+	ALL("completionMode"), ALL("completions"), ALL("minReadySeconds"), ALL("parallelism"),     \
+		ALL("replicas"), ALL("suspend")
 static const struct object_text_row WORKLOAD_STATUS[] = {
 	ALL("active"),
 	ALL("availableReplicas"),
@@ -127,73 +124,64 @@ static const struct object_text_row WORKLOAD_STATUS[] = {
 	ALL("succeeded"),
 	END,
 };
-static const struct object_text_row WORKLOAD[] = {SOME("metadata", METADATA),
-						  SOME("spec", WORKLOAD_SPEC),
-						  SOME("status", WORKLOAD_STATUS), END};
-
-static const struct object_text_row BUDGET_STATUS[] = {
-	ALL("currentHealthy"),
-	ALL("desiredHealthy"),
-	ALL("disruptedPods"),
-	ALL("disruptionsAllowed"),
-	ALL("expectedPods"),
-	ALL("observedGeneration"),
+static const struct object_text_row WORKLOAD[] = {
+	SOME("metadata", METADATA),
+	SOME("spec", ROWS(WORKLOAD_SPEC)),
+	SOME("status", WORKLOAD_STATUS),
 	END,
 };
-static const struct object_text_row BUDGET[] = {SOME("metadata", METADATA), ALL("spec"),
-						SOME("status", BUDGET_STATUS), END};
 
-static const struct object_text_row QUOTA_STATUS[] = {ALL("hard"), ALL("used"), END};
-static const struct object_text_row QUOTA[] = {SOME("metadata", METADATA), ALL("spec"),
-					       SOME("status", QUOTA_STATUS), END};
-
-static const struct object_text_row GANG_SPEC[] = {ALL("minMember"), ALL("podGroups"),
-						   ALL("schedulingPolicy"), END};
-static const struct object_text_row GANG[] = {SOME("metadata", METADATA), SOME("spec", GANG_SPEC),
-					      END};
-
-static const struct object_text_row CLAIM_REF[] = {ALL("name"), ALL("namespace"), ALL("uid"), END};
-static const struct object_text_row VOLUME_CSI[] = {ALL("driver"), END};
-static const struct object_text_row VOLUME_SPEC[] = {
-	ALL("accessModes"),
-	ALL("capacity"),
-	SOME("claimRef", CLAIM_REF),
-	SOME("csi", VOLUME_CSI),
-	ALL("hostPath"),
-	ALL("local"),
-	ALL("nodeAffinity"),
-	ALL("persistentVolumeReclaimPolicy"),
-	ALL("storageClassName"),
-	ALL("volumeMode"),
+static const struct object_text_row BUDGET[] = {
+	SOME("metadata", METADATA),
+	ALL("spec"),
+	SOME("status",
+	     ROWS(ALL("currentHealthy"), ALL("desiredHealthy"), ALL("disruptedPods"),
+		  ALL("disruptionsAllowed"), ALL("expectedPods"), ALL("observedGeneration"))),
 	END,
 };
-static const struct object_text_row VOLUME[] = {SOME("metadata", METADATA),
-						SOME("spec", VOLUME_SPEC), SOME("status", PHASE),
-						END};
 
-static const struct object_text_row CLAIM_SPEC[] = {
-	ALL("accessModes"),
-	ALL("resources"),
-	ALL("selector"),
-	ALL("storageClassName"),
-	ALL("volumeMode"),
-	ALL("volumeName"),
+static const struct object_text_row QUOTA[] = {
+	SOME("metadata", METADATA),
+	ALL("spec"),
+	SOME("status", ROWS(ALL("hard"), ALL("used"))),
 	END,
 };
-static const struct object_text_row CLAIM_STATUS[] = {ALL("accessModes"), ALL("capacity"),
-						      ALL("phase"), END};
-static const struct object_text_row CLAIM[] = {SOME("metadata", METADATA), SOME("spec", CLAIM_SPEC),
-					       SOME("status", CLAIM_STATUS), END};
+
+static const struct object_text_row GANG[] = {
+	SOME("metadata", METADATA),
+	SOME("spec", ROWS(ALL("minMember"), ALL("podGroups"), ALL("schedulingPolicy"))),
+	END,
+};
+
+static const struct object_text_row VOLUME[] = {
+	SOME("metadata", METADATA),
+	SOME("spec", ROWS(ALL("accessModes"), ALL("capacity"),
+			  SOME("claimRef", ROWS(ALL("name"), ALL("namespace"), ALL("uid"))),
+			  SOME("csi", ROWS(ALL("driver"))), ALL("hostPath"), ALL("local"),
+			  ALL("nodeAffinity"), ALL("persistentVolumeReclaimPolicy"),
+			  ALL("storageClassName"), ALL("volumeMode"))),
+	SOME("status", ROWS(ALL("phase"))),
+	END,
+};
+
+static const struct object_text_row CLAIM[] = {
+	SOME("metadata", METADATA),
+	SOME("spec", ROWS(ALL("accessModes"), ALL("resources"), ALL("selector"),
+			  ALL("storageClassName"), ALL("volumeMode"), ALL("volumeName"))),
+	SOME("status", ROWS(ALL("accessModes"), ALL("capacity"), ALL("phase"))),
+	END,
+};
 
 static const struct object_text_row STORAGE_CLASS[] = {
 	ALL("allowedTopologies"), SOME("metadata", METADATA), ALL("provisioner"),
 	ALL("reclaimPolicy"),	  ALL("volumeBindingMode"),   END,
 };
 
-static const struct object_text_row DRIVER[] = {ALL("allocatable"), ALL("name"), END};
-static const struct object_text_row CSI_NODE_SPEC[] = {SOME("drivers", DRIVER), END};
-static const struct object_text_row CSI_NODE[] = {SOME("metadata", METADATA),
-						  SOME("spec", CSI_NODE_SPEC), END};
+static const struct object_text_row CSI_NODE[] = {
+	SOME("metadata", METADATA),
+	SOME("spec", ROWS(SOME("drivers", ROWS(ALL("allocatable"), ALL("name"))))),
+	END,
+};
 
 /* Opaque parameters of a driver and amounts of a device decide about no node. */
 static bool is_placement_member(const char *name)
@@ -206,37 +194,33 @@ static const struct object_text_row DEVICE_CLASS[] = {SOME("metadata", METADATA)
 static const struct object_text_row DEVICE_TAINT_RULE[] = {SOME("metadata", METADATA), ALL("spec"),
 							   END};
 
-static const struct object_text_row SLICE_SPEC[] = {
-	ALL("allNodes"),
-	PICK("devices", is_placement_member),
-	ALL("driver"),
-	ALL("nodeName"),
-	ALL("nodeSelector"),
-	ALL("perDeviceNodeSelection"),
-	ALL("pool"),
-	ALL("skipNodeOperations"),
+static const struct object_text_row RESOURCE_SLICE[] = {
+	SOME("metadata", METADATA),
+	SOME("spec", ROWS(ALL("allNodes"), PICK("devices", is_placement_member), ALL("driver"),
+			  ALL("nodeName"), ALL("nodeSelector"), ALL("perDeviceNodeSelection"),
+			  ALL("pool"), ALL("skipNodeOperations"))),
 	END,
 };
-static const struct object_text_row RESOURCE_SLICE[] = {SOME("metadata", METADATA),
-							SOME("spec", SLICE_SPEC), END};
 
 static const struct object_text_row DEVICE_CLAIM_SPEC[] = {PICK("devices", is_placement_member),
 							   END};
-static const struct object_text_row TEMPLATE_SPEC[] = {SOME("spec", DEVICE_CLAIM_SPEC), END};
-static const struct object_text_row CLAIM_TEMPLATE[] = {SOME("metadata", METADATA),
-							SOME("spec", TEMPLATE_SPEC), END};
-
-static const struct object_text_row RESULT[] = {ALL("adminAccess"), ALL("device"), ALL("driver"),
-						ALL("pool"), END};
-static const struct object_text_row RESULTS[] = {SOME("results", RESULT), END};
-static const struct object_text_row ALLOCATION[] = {SOME("devices", RESULTS), ALL("nodeSelector"),
-						    END};
-static const struct object_text_row CONSUMER[] = {ALL("resource"), ALL("uid"), END};
-static const struct object_text_row DEVICE_CLAIM_STATUS[] = {SOME("allocation", ALLOCATION),
-							     SOME("reservedFor", CONSUMER), END};
-static const struct object_text_row DEVICE_CLAIM[] = {SOME("metadata", METADATA),
-						      SOME("spec", DEVICE_CLAIM_SPEC),
-						      SOME("status", DEVICE_CLAIM_STATUS), END};
+static const struct object_text_row CLAIM_TEMPLATE[] = {
+	SOME("metadata", METADATA),
+	SOME("spec", ROWS(SOME("spec", DEVICE_CLAIM_SPEC))),
+	END,
+};
+static const struct object_text_row DEVICE_CLAIM[] = {
+	SOME("metadata", METADATA),
+	SOME("spec", DEVICE_CLAIM_SPEC),
+	SOME("status",
+	     ROWS(SOME("allocation",
+		       ROWS(SOME("devices",
+				 ROWS(SOME("results", ROWS(ALL("adminAccess"), ALL("device"),
+							   ALL("driver"), ALL("pool"))))),
+			    ALL("nodeSelector"))),
+		  SOME("reservedFor", ROWS(ALL("resource"), ALL("uid"))))),
+	END,
+};
 
 static const struct object_text_row *const tables[OBJECT_KINDS] = {
 	[OBJECT_NODE] = NODE,
@@ -272,12 +256,10 @@ static const struct object_text_row *const tables[OBJECT_KINDS] = {
  */
 static bool is_volume_member(const char *name)
 {
-	static const char *const dropped[] = {"configMap", "downwardAPI", "projected", "secret"};
+	static const char *const dropped[] = {"configMap", "downwardAPI", "projected", "secret",
+					      NULL};
 
-	for (size_t i = 0; i < COUNT(dropped); i++)
-		if (strcmp(name, dropped[i]) == 0)
-			return false;
-	return true;
+	return !array_has_text(dropped, name);
 }
 
 /* Something besides its name is kept. */
@@ -300,18 +282,13 @@ static bool is_host_port(const cJSON *port)
 	       !(cJSON_IsNumber(number) && number->valuedouble == 0);
 }
 
-static const struct object_text_row PORT[] = {ALL("hostIP"), ALL("hostPort"), ALL("protocol"), END};
-
-static const struct object_text_row RESTART_RULE[] = {ALL("action"), END};
-static const struct object_text_row MOUNT[] = {ALL("bindMountOptions"), END};
-
 static const struct object_text_row CONTAINER[] = {
 	ALL("name"),
-	EACH("ports", PORT, is_host_port),
+	EACH("ports", ROWS(ALL("hostIP"), ALL("hostPort"), ALL("protocol")), is_host_port),
 	ALL("resources"),
 	ALL("restartPolicy"),
-	EACH("restartPolicyRules", RESTART_RULE, declared_features_restart_rule),
-	EACH("volumeMounts", MOUNT, declared_features_mount),
+	EACH("restartPolicyRules", ROWS(ALL("action")), declared_features_restart_rule),
+	EACH("volumeMounts", ROWS(ALL("bindMountOptions")), declared_features_mount),
 	END,
 };
 
@@ -361,21 +338,13 @@ static const struct object_text_row RESIZE[] = {
  * Of a workload that asks for slack, what its next pod would be, since it may have none; templates
  * of all the others, and of their old revisions, would be more than all else that is kept.
  */
-static const struct object_text_row POD_TEMPLATE[] = {SOME("metadata", POD_METADATA),
-						      SOME("spec", POD_SPEC), END};
-static const struct object_text_row SLACK_SPEC[] = {
-	ALL("completionMode"),
-	ALL("completions"),
-	ALL("minReadySeconds"),
-	ALL("parallelism"),
-	ALL("replicas"),
-	ALL("suspend"),
-	SOME("template", POD_TEMPLATE),
+static const struct object_text_row SLACK_WORKLOAD[] = {
+	SOME("metadata", METADATA),
+	SOME("spec", ROWS(WORKLOAD_SPEC, SOME("template", ROWS(SOME("metadata", POD_METADATA),
+							       SOME("spec", POD_SPEC))))),
+	SOME("status", WORKLOAD_STATUS),
 	END,
 };
-static const struct object_text_row SLACK_WORKLOAD[] = {SOME("metadata", METADATA),
-							SOME("spec", SLACK_SPEC),
-							SOME("status", WORKLOAD_STATUS), END};
 
 static bool asks_for_slack(const cJSON *json)
 {
