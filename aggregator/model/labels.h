@@ -33,6 +33,12 @@ void labels_fini(struct labels *l);
 /* NULL when there is no such key. */
 const char *labels_find(const struct labels *l, const char *key);
 
+/*
+ * A value of a label other than "", and a key behind its prefix: at most 63 letters, digits, "-",
+ * "_", ".", the first and the last a letter or a digit.
+ */
+bool label_is_name(const char *text, size_t len);
+
 struct selector;
 /*
  * {matchLabels, matchExpressions} with In, NotIn, Exists, DoesNotExist; {} matches everything.

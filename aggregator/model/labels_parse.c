@@ -52,25 +52,12 @@ static const char SPECIAL[] = ",()!=<>";
 
 static enum word_type type_of(char c)
 {
-	switch (c) {
-	case '\0':
-		return WORD_END;
-	case ',':
-		return WORD_COMMA;
-	case '(':
-		return WORD_OPEN;
-	case ')':
-		return WORD_CLOSE;
-	case '!':
-		return WORD_NOT;
-	case '=':
-		return WORD_EQUAL;
-	case '<':
-	case '>':
-		return WORD_COMPARE;
-	default:
-		return WORD_TEXT;
-	}
+	/* Of each special character, and of the NUL behind them. */
+	static const enum word_type types[] = {WORD_COMMA, WORD_OPEN,	 WORD_CLOSE,   WORD_NOT,
+					       WORD_EQUAL, WORD_COMPARE, WORD_COMPARE, WORD_END};
+	const char *special = strchr(SPECIAL, c);
+
+	return special ? types[special - SPECIAL] : WORD_TEXT;
 }
 
 static void next(struct parser *p)
@@ -118,8 +105,7 @@ static bool is_alnum(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* At most 63 letters, digits, "-", "_", ".", the first and the last a letter or a digit. */
-static bool is_name(const char *text, size_t len)
+bool label_is_name(const char *text, size_t len)
 {
 	if (len < 1 || len > NAME_MAX_LEN || !is_alnum(text[0]) || !is_alnum(text[len - 1]))
 		return false;
@@ -150,8 +136,8 @@ static bool is_key(const char *text, size_t len)
 	size_t prefix = slash ? (size_t)(slash - text) : 0;
 
 	if (!slash)
-		return is_name(text, len);
-	return is_domain(text, prefix) && is_name(slash + 1, len - prefix - 1);
+		return label_is_name(text, len);
+	return is_domain(text, prefix) && label_is_name(slash + 1, len - prefix - 1);
 }
 
 static bool is_word(const struct word *w, const char *text)
@@ -166,7 +152,7 @@ static int parse_value(struct parser *p)
 		selector_add_value(p->selector, "", 0);
 		return 0;
 	}
-	if (!is_name(p->word.at, p->word.len))
+	if (!label_is_name(p->word.at, p->word.len))
 		return fail_expected(p, "a value (letters, digits, -, _ and .)");
 	selector_add_value(p->selector, p->word.at, p->word.len);
 	next(p);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aggregator/model/object_json.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 
@@ -119,14 +120,6 @@ static const struct {
 
 enum { OPERATORS = sizeof(operators) / sizeof(operators[0]) };
 
-/* NULL where absent or null. */
-static const cJSON *member(const cJSON *json, const char *key)
-{
-	const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-
-	return cJSON_IsNull(item) ? NULL : item;
-}
-
 static int read_match_labels(const cJSON *json, struct selector *s, struct error *error)
 {
 	struct labels l;
@@ -144,9 +137,9 @@ static int read_match_labels(const cJSON *json, struct selector *s, struct error
 
 static int read_operator(const cJSON *json, enum selector_operator *op, struct error *error)
 {
-	const char *name = cJSON_GetStringValue(member(json, "operator"));
+	const char *name = object_json_text(json, "operator");
 
-	for (unsigned int i = 0; name && i < OPERATORS; i++) {
+	for (unsigned int i = 0; i < OPERATORS; i++) {
 		if (strcmp(operators[i].name, name) == 0) {
 			*op = (enum selector_operator)i;
 			return 0;
@@ -154,7 +147,7 @@ static int read_operator(const cJSON *json, enum selector_operator *op, struct e
 	}
 	return error_fail(error, -EINVAL,
 			  "operator must be In, NotIn, Exists or DoesNotExist, and not \"%.60s\"",
-			  name ? name : "");
+			  name);
 }
 
 static int read_values(const cJSON *list, enum selector_operator op, struct selector *s,
@@ -176,15 +169,15 @@ static int read_values(const cJSON *list, enum selector_operator op, struct sele
 
 static int read_expression(const cJSON *json, struct selector *s, struct error *error)
 {
-	const char *key = cJSON_GetStringValue(member(json, "key"));
+	const char *key = object_json_text(json, "key");
 	enum selector_operator op;
 
-	if (!key || !*key)
+	if (!*key)
 		return error_fail(error, -EINVAL, "key must be the name of a label");
 	if (read_operator(json, &op, error))
 		return -EINVAL;
 	selector_add(s, op, key, strlen(key));
-	return read_values(member(json, "values"), op, s, error);
+	return read_values(object_json_find(json, "values"), op, s, error);
 }
 
 static int read_expressions(const cJSON *list, struct selector *s, struct error *error)
@@ -222,9 +215,9 @@ int selector_read(const cJSON *json, struct selector **out, struct error *error)
 	s = selector_new();
 	err = check_members(json, error);
 	if (!err)
-		err = read_match_labels(member(json, "matchLabels"), s, error);
+		err = read_match_labels(object_json_find(json, "matchLabels"), s, error);
 	if (!err)
-		err = read_expressions(member(json, "matchExpressions"), s, error);
+		err = read_expressions(object_json_find(json, "matchExpressions"), s, error);
 	if (err)
 		selector_free(s);
 	else

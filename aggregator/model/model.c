@@ -121,18 +121,12 @@ static void note_change(struct model *m, struct model_kind *k, struct model_entr
 
 /* --- changes ---------------------------------------------------------------------------------- */
 
-/* NULL is a text of its own. */
-static bool is_same_text(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 /* Both have their templates from the model; the sums of a resize follow from its text. */
 static bool is_same_pod(const struct kube_pod *a, const struct kube_pod *b)
 {
 	return a->template == b->template && strcmp(a->node, b->node) == 0 &&
 	       strcmp(a->nominated_node, b->nominated_node) == 0 && strcmp(a->qos, b->qos) == 0 &&
-	       is_same_text(a->resized_text, b->resized_text) &&
+	       array_is_same_text(a->resized_text, b->resized_text) &&
 	       strcmp(a->containers, b->containers) == 0 && a->created_ns == b->created_ns &&
 	       a->deletion_ns == b->deletion_ns && a->started_ns == b->started_ns &&
 	       a->scheduled_ns == b->scheduled_ns && a->unschedulable_ns == b->unschedulable_ns &&
@@ -251,16 +245,15 @@ void model_replace_begin(struct model *m, enum object_kind kind)
 	m->kinds[kind].replacing = true;
 }
 
-/*
- * Those not put since the epoch began. A removal may settle the kind, which frees entries that are
- * gone.
- */
-static void sweep(struct model *m, enum object_kind kind)
+/* A removal may settle the kind, which frees entries that are gone. */
+void model_replace_end(struct model *m, enum object_kind kind)
 {
 	struct model_kind *k = &m->kinds[kind];
 	size_t count = 0, room = HASH_COUNT(k->entries);
 	struct model_entry **old = mem_alloc((room + 1) * sizeof(struct model_entry *));
 
+	assert(k->replacing);
+	k->replacing = false;
 	for (struct model_entry *e = k->entries; e; e = e->hh.next)
 		if (!e->gone && e->epoch != k->epoch)
 			old[count++] = e;
@@ -269,18 +262,10 @@ static void sweep(struct model *m, enum object_kind kind)
 	free(old);
 }
 
-void model_replace_end(struct model *m, enum object_kind kind)
-{
-	assert(m->kinds[kind].replacing);
-	m->kinds[kind].replacing = false;
-	sweep(m, kind);
-}
-
 void model_clear(struct model *m, enum object_kind kind)
 {
-	m->kinds[kind].epoch++;
-	m->kinds[kind].replacing = false;
-	sweep(m, kind);
+	model_replace_begin(m, kind);
+	model_replace_end(m, kind);
 }
 
 void model_set_source(struct model *m, enum object_kind kind, const struct model_source *source)

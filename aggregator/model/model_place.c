@@ -33,45 +33,39 @@ static void touch(struct model *m, struct model_place *p)
 	ARRAY_ADD(m->changes, m->change_count) = p;
 }
 
-static void add_pod(struct model_place *p, struct model_entry *e)
-{
-	assert(p->count < UINT32_MAX);
-	e->at = (uint32_t)p->count;
-	ARRAY_ADD(p->pods, p->count) = e;
-}
-
-static void remove_pod(struct model_place *p, struct model_entry *e)
-{
-	struct model_entry *last = p->pods[--p->count];
-
-	p->pods[e->at] = last;
-	last->at = e->at;
-}
-
 void model_place_enter(struct model *m, struct model_entry *e)
 {
 	struct object *o = e->object;
+	struct model_place *p;
 
 	if (o->kind == OBJECT_NODE) {
-		e->place = find_or_add(m, o->name);
-		e->place->node = (struct kube_node *)o;
+		p = find_or_add(m, o->name);
+		p->node = (struct kube_node *)o;
 	} else if (o->kind == OBJECT_POD && *((struct kube_pod *)o)->node) {
-		e->place = find_or_add(m, ((struct kube_pod *)o)->node);
-		add_pod(e->place, e);
+		p = find_or_add(m, ((struct kube_pod *)o)->node);
+		assert(p->count < UINT32_MAX);
+		e->at = (uint32_t)p->count;
+		ARRAY_ADD(p->pods, p->count) = e;
+	} else {
+		return;
 	}
-	if (e->place)
-		touch(m, e->place);
+	e->place = p;
+	touch(m, p);
 }
 
 void model_place_leave(struct model *m, struct model_entry *e)
 {
-	if (!e->place)
+	struct model_place *p = e->place;
+
+	if (!p)
 		return;
-	if (e->object->kind == OBJECT_NODE)
-		e->place->node = NULL;
-	else
-		remove_pod(e->place, e);
-	touch(m, e->place);
+	if (e->object->kind == OBJECT_NODE) {
+		p->node = NULL;
+	} else {
+		p->pods[e->at] = p->pods[--p->count];
+		p->pods[e->at]->at = e->at;
+	}
+	touch(m, p);
 	e->place = NULL;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "aggregator/model/object_record.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 #include "shared/refs.h"
 
@@ -100,9 +101,7 @@ void object_drop(struct object *o)
 
 int object_compare(const struct object *a, const struct object *b)
 {
-	int order = strcmp(a->namespace, b->namespace);
-
-	return order ? order : strcmp(a->name, b->name);
+	return strcmp(a->namespace, b->namespace) ?: strcmp(a->name, b->name);
 }
 
 void object_write(const struct object *o, struct buf *out)
@@ -161,8 +160,5 @@ void taints_fini(struct taints *t)
 
 const struct taint *taints_find(const struct taints *t, const char *key)
 {
-	for (size_t i = 0; i < t->count; i++)
-		if (strcmp(t->of[i].key, key) == 0)
-			return &t->of[i];
-	return NULL;
+	return array_find_text(t->of, t->count, sizeof(*t->of), key);
 }

@@ -5,29 +5,25 @@
 
 #include "shared/arith.h"
 
-static int64_t amount(const struct resource_list *list, enum resource_id resource)
-{
-	return list->has[resource] ? list->of[resource] : 0;
-}
-
 static void add_container(struct pod_bound *bound, const struct container_spec *c,
 			  enum resource_id resource)
 {
-	int64_t limit = amount(&c->limits, resource);
+	int64_t limit = resource_list_amount(&c->limits, resource);
 
 	if (limit > 0) {
 		bound->limit_running = add_saturating(bound->limit_running, limit);
 		return;
 	}
 	bound->unlimited++;
-	bound->unlimited_requests =
-		add_saturating(bound->unlimited_requests, amount(&c->requests, resource));
+	bound->unlimited_requests = add_saturating(bound->unlimited_requests,
+						   resource_list_amount(&c->requests, resource));
 }
 
 struct pod_bound pod_load_bound(const struct pod_spec *pod, enum resource_id resource)
 {
-	int64_t stated = pod->has_pod_resources ? amount(&pod->pod_limits, resource) : 0;
-	int64_t overhead = amount(&pod->overhead, resource);
+	int64_t stated =
+		pod->has_pod_resources ? resource_list_amount(&pod->pod_limits, resource) : 0;
+	int64_t overhead = resource_list_amount(&pod->overhead, resource);
 	struct pod_bound bound = {pod_spec_need(pod, resource, true, false), overhead, 0, 0};
 
 	if (stated > 0) {
@@ -72,7 +68,7 @@ void pod_load_add(struct pod_load *load, const struct pod_spec *pod, enum resour
 	for (size_t i = 0; i < pod->container_count; i++)
 		load->limits_containers =
 			add_saturating(load->limits_containers,
-				       amount(&pod->containers[i].limits, resource));
+				       resource_list_amount(&pod->containers[i].limits, resource));
 }
 
 /* A resize changes amounts; which containers have a limit stays as it is. */

@@ -23,14 +23,9 @@
 #include "shared/mem.h"
 #include "shared/quantity.h"
 
-static int64_t amount_of(const struct resource_list *list, enum resource_id id)
-{
-	return list->has[id] ? list->of[id] : 0;
-}
-
 static int64_t of_container(const struct container_spec *c, bool limits, enum resource_id id)
 {
-	return amount_of(limits ? &c->limits : &c->requests, id);
+	return resource_list_amount(limits ? &c->limits : &c->requests, id);
 }
 
 static int64_t container_sum(const struct pod_spec *p, bool limits, enum resource_id id)
@@ -48,7 +43,7 @@ static int64_t need_upstream(const struct pod_spec *p, bool limits, enum resourc
 
 	for (size_t i = 0; i < p->init_count; i++)
 		need = int_max(need, of_container(&p->init[i], limits, id));
-	return add_saturating(need, amount_of(&p->overhead, id));
+	return add_saturating(need, resource_list_amount(&p->overhead, id));
 }
 
 static int64_t need_of_containers(const struct pod_spec *p, bool limits, enum resource_id id)
@@ -81,7 +76,7 @@ int64_t pod_spec_need(const struct pod_spec *p, enum resource_id id, bool limits
 		value = need_of_containers(p, limits, id);
 	if (limits && value == 0)
 		return 0;
-	return add_saturating(value, amount_of(&p->overhead, id));
+	return add_saturating(value, resource_list_amount(&p->overhead, id));
 }
 
 void pod_spec_free_members(struct pod_spec *p)

@@ -31,6 +31,11 @@ struct resource_list {
 	};
 };
 
+static inline int64_t resource_list_amount(const struct resource_list *list, enum resource_id id)
+{
+	return list->has[id] ? list->of[id] : 0;
+}
+
 struct container_spec {
 	struct resource_list requests, limits;
 	bool sidecar; /* init container with restartPolicy Always */

@@ -29,6 +29,7 @@
 #include "aggregator/model/object.h"
 #include "aggregator/model/object_json.h"
 #include "aggregator/model/object_record.h"
+#include "shared/arith.h"
 #include "shared/mem.h"
 
 struct amounts {
@@ -163,10 +164,9 @@ static void count_unlimited(struct adder *a, const struct amounts *own)
 	if (!is_unlimited(own, RESOURCE_EPHEMERAL_STORAGE))
 		return;
 	s->unlimited_storage++;
-	if (__builtin_add_overflow(s->unlimited_storage_requests,
-				   own->requests.of[RESOURCE_EPHEMERAL_STORAGE],
-				   &s->unlimited_storage_requests))
-		s->unlimited_storage_requests = INT64_MAX;
+	s->unlimited_storage_requests =
+		add_saturating(s->unlimited_storage_requests,
+			       own->requests.of[RESOURCE_EPHEMERAL_STORAGE]);
 }
 
 static void add_container(struct adder *a, const struct object_json *container,

@@ -4,12 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As far as they are kept. */
-static bool is_same(const struct unreadable *a, const struct unreadable *b)
-{
-	return strcmp(a->namespace, b->namespace) == 0 && strcmp(a->name, b->name) == 0;
-}
-
+/* As far as they are kept, and zero behind each text. */
 static struct unreadable named(const char *namespace, const char *name)
 {
 	struct unreadable out = {0};
@@ -23,7 +18,8 @@ static uint32_t find(const struct unreadables *u, const struct unreadable *key)
 {
 	uint32_t i = 0;
 
-	while (i < u->count && !is_same(&u->of[i], key))
+	while (i < u->count && (strcmp(u->of[i].namespace, key->namespace) != 0 ||
+				strcmp(u->of[i].name, key->name) != 0))
 		i++;
 	return i;
 }
@@ -62,13 +58,6 @@ void unreadables_remove(struct unreadables *u, const char *namespace, const char
 
 bool unreadables_equal(const struct unreadables *a, const struct unreadables *b)
 {
-	if (a->count != b->count || a->more != b->more)
-		return false;
-	for (uint32_t i = 0; i < a->count; i++)
-		if (strcmp(a->of[i].namespace, b->of[i].namespace) != 0 ||
-		    strcmp(a->of[i].name, b->of[i].name) != 0 ||
-		    strcmp(a->of[i].node, b->of[i].node) != 0 ||
-		    strcmp(a->of[i].why, b->of[i].why) != 0)
-			return false;
-	return true;
+	return a->count == b->count && a->more == b->more &&
+	       memcmp(a->of, b->of, a->count * sizeof(a->of[0])) == 0;
 }
