@@ -35,12 +35,11 @@ struct slot {
 	struct namespace_shares spaces;
 };
 
-/* The rest of the three lists while a join is under way. */
+/* The rest of the three lists while a join is under way, and the end of each. */
 struct walk {
-	struct node_stats *const *stats;
-	struct model_node *const *model;
-	struct slot *slot;
-	size_t stats_left, models, slots;
+	struct node_stats *const *stats, *const *stats_end;
+	struct model_node *const *model, *const *model_end;
+	struct slot *slot, *slot_end;
 };
 
 struct join {
@@ -99,26 +98,8 @@ static bool is_same(const struct walk *w)
 {
 	const struct slot *s = w->slot;
 
-	return w->slots && (w->stats_left ? *w->stats : NULL) == s->stats &&
-	       (w->models ? *w->model : NULL) == s->model;
-}
-
-static struct node_stats *take_stats(struct walk *w)
-{
-	w->stats_left--;
-	return *w->stats++;
-}
-
-static struct model_node *take_model(struct walk *w)
-{
-	w->models--;
-	return *w->model++;
-}
-
-static struct slot *take_slot(struct walk *w)
-{
-	w->slots--;
-	return w->slot++;
+	return s != w->slot_end && (w->stats != w->stats_end ? *w->stats : NULL) == s->stats &&
+	       (w->model != w->model_end ? *w->model : NULL) == s->model;
 }
 
 /*
@@ -127,12 +108,12 @@ static struct slot *take_slot(struct walk *w)
  */
 static const char *take_next(struct walk *w, struct node_stats **stats, struct model_node **model)
 {
-	int order = w->stats_left ? -1 : 1;
+	int order = w->stats != w->stats_end ? -1 : 1;
 
-	if (w->stats_left && w->models)
+	if (w->stats != w->stats_end && w->model != w->model_end)
 		order = strcmp((*w->stats)->name, (*w->model)->name);
-	*stats = order <= 0 ? take_stats(w) : NULL;
-	*model = order >= 0 ? take_model(w) : NULL;
+	*stats = order <= 0 ? *w->stats++ : NULL;
+	*model = order >= 0 ? *w->model++ : NULL;
 	return order <= 0 ? (*stats)->name : (*model)->name;
 }
 
@@ -141,9 +122,9 @@ static struct slot *find_slot(struct join *j, struct walk *w, const char *name)
 {
 	int order = -1;
 
-	while (w->slots && (order = strcmp(w->slot->node->name, name)) < 0)
-		drop_slot(j, take_slot(w));
-	return w->slots && order == 0 ? take_slot(w) : NULL;
+	while (w->slot != w->slot_end && (order = strcmp(w->slot->node->name, name)) < 0)
+		drop_slot(j, w->slot++);
+	return w->slot != w->slot_end && order == 0 ? w->slot++ : NULL;
 }
 
 static void make_slot(struct join *j, struct slot *old, struct node_stats *stats,
@@ -178,22 +159,16 @@ static void next_slot(struct join *j, struct walk *w, struct slot *now)
 	const char *name;
 
 	if (is_same(w)) {
-		*now = *take_slot(w);
-		if (w->stats_left && now->stats)
-			take_stats(w);
-		if (w->models && now->model)
-			take_model(w);
+		*now = *w->slot++;
+		if (now->stats)
+			w->stats++;
+		if (now->model)
+			w->model++;
 		view_node_hold(now->node);
 		return;
 	}
 	name = take_next(w, &stats, &model);
 	make_slot(j, find_slot(j, w, name), stats, model, now);
-}
-
-static void expire(struct join *j)
-{
-	for (size_t i = 0; i < j->count; i++)
-		namespaces_expire(j->namespaces, j->slots[i].node, &j->slots[i].spaces);
 }
 
 static const struct object_table *pending_pods(const struct cluster *c)
@@ -204,21 +179,25 @@ static const struct object_table *pending_pods(const struct cluster *c)
 void join_begin(struct join *j, struct node_stats *const *node_stats, size_t stats_count,
 		struct cluster *cluster, int64_t now_ns)
 {
+	size_t model_count = cluster ? cluster->node_count : 0;
+
 	assert(!j->next);
+	/* Nothing is added to NULL. */
 	j->walk = (struct walk){
 		.stats = node_stats,
-		.stats_left = stats_count,
-		.model = cluster ? cluster->nodes : NULL,
-		.models = cluster ? cluster->node_count : 0,
+		.stats_end = stats_count ? node_stats + stats_count : node_stats,
+		.model = model_count ? cluster->nodes : NULL,
+		.model_end = model_count ? cluster->nodes + model_count : NULL,
 		.slot = j->slots,
-		.slots = j->count,
+		.slot_end = j->count ? j->slots + j->count : j->slots,
 	};
 	j->cluster = cluster;
 	j->now_ns = now_ns;
-	j->next = mem_alloc((j->walk.stats_left + j->walk.models + 1) * sizeof(*j->next));
+	j->next = mem_alloc((stats_count + model_count + 1) * sizeof(*j->next));
 	j->next_count = 0;
 	if (namespaces_advance(j->namespaces, now_ns))
-		expire(j);
+		for (size_t i = 0; i < j->count; i++)
+			namespaces_expire(j->namespaces, j->slots[i].node, &j->slots[i].spaces);
 	namespaces_pending(j->namespaces, j->view ? pending_pods(j->view->cluster) : NULL,
 			   pending_pods(cluster));
 }
@@ -227,16 +206,16 @@ bool join_step(struct join *j, size_t most)
 {
 	struct walk *w = &j->walk;
 
-	for (; most && (w->stats_left || w->models); most--)
+	for (; most && (w->stats != w->stats_end || w->model != w->model_end); most--)
 		next_slot(j, w, &j->next[j->next_count++]);
-	return w->stats_left || w->models;
+	return w->stats != w->stats_end || w->model != w->model_end;
 }
 
 /* The slots as they are now, in place of those before; each node is held once more than before. */
 static void replace_slots(struct join *j)
 {
-	while (j->walk.slots)
-		drop_slot(j, take_slot(&j->walk));
+	while (j->walk.slot != j->walk.slot_end)
+		drop_slot(j, j->walk.slot++);
 	free(j->slots);
 	j->slots = j->next;
 	j->count = j->next_count;

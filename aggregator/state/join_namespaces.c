@@ -30,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/arith.h"
 #include "shared/array.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
@@ -139,17 +140,10 @@ static struct space *find_or_add(struct namespaces *n, const char *name)
 
 static struct amount *put_extended(struct amounts *a, const char *name)
 {
-	bool found;
-	size_t at =
-		array_find_name(a->extended, a->extended_count, sizeof(*a->extended), name, &found);
+	size_t count = a->extended_count, at;
 
-	if (found)
-		return &a->extended[at].amount;
-	a->extended = mem_realloc(a->extended, (a->extended_count + 1) * sizeof(*a->extended));
-	memmove(a->extended + at + 1, a->extended + at,
-		(a->extended_count - at) * sizeof(*a->extended));
-	a->extended_count++;
-	a->extended[at] = (struct extended){.name = mem_strdup(name)};
+	a->extended = array_put_name(a->extended, &count, sizeof(*a->extended), name, &at);
+	a->extended_count = (uint32_t)count;
 	return &a->extended[at].amount;
 }
 
@@ -546,19 +540,12 @@ struct tail {
 	char *text;
 };
 
-static int64_t clamp(__int128 sum)
-{
-	if (sum > INT64_MAX)
-		return INT64_MAX;
-	return sum < -INT64_MAX ? -INT64_MAX : (int64_t)sum;
-}
-
 static void fill_resources(struct resources *r, const struct amounts *a, struct tail *t)
 {
 	*r = RESOURCES_NONE;
 	for (unsigned int id = 0; id < RESOURCE_STANDARD; id++)
 		if (a->of[id].pods)
-			resources_set(r, (enum resource_id)id, clamp(a->of[id].sum));
+			resources_set(r, (enum resource_id)id, int_clamp(a->of[id].sum));
 	if (!a->extended_count)
 		return;
 	r->extended = t->lists;
@@ -566,7 +553,7 @@ static void fill_resources(struct resources *r, const struct amounts *a, struct 
 	t->lists += a->extended_count;
 	for (uint32_t i = 0; i < a->extended_count; i++) {
 		r->extended[i].name = mem_put_text(&t->text, a->extended[i].name);
-		r->extended[i].amount = clamp(a->extended[i].amount.sum);
+		r->extended[i].amount = int_clamp(a->extended[i].amount.sum);
 	}
 }
 

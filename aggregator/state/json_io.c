@@ -39,20 +39,13 @@ void json_io_end(struct json_io *io)
 }
 
 /* Appends to the path; what does not fit is cut. */
-static void add_path(struct json_io *io, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static void add_path(struct json_io *io, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add_path(struct json_io *io, const char *format,
+							   ...)
 {
-	size_t room = sizeof(io->path) - io->path_len;
-	va_list args;
-	int len;
+	char *end = io->path + io->path_len;
 
-	va_start(args, format);
-	len = vsnprintf(io->path + io->path_len, room, format, args);
-	va_end(args);
-	if (len > 0)
-		io->path_len += (size_t)len < room ? (size_t)len : room - 1;
+	MEM_FORMAT(end, sizeof(io->path) - io->path_len, format);
+	io->path_len += strlen(end);
 }
 
 static void add_member(struct json_io *io, const char *key)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/arith.h"
 #include "shared/mem.h"
 #include "shared/refs.h"
 
@@ -212,8 +213,8 @@ static void add_limit(struct kernel_bound *b, int64_t limit, int64_t whole)
 		b->unknown++;
 	else if (limit < 0 || (whole > 0 && limit >= whole))
 		b->unlimited++;
-	else if (__builtin_add_overflow(b->limits, limit, &b->limits))
-		b->limits = INT64_MAX;
+	else
+		b->limits = add_saturating(b->limits, limit);
 }
 
 /* Whether the pod's own bound is what counts, rather than those of its containers. */
@@ -235,8 +236,7 @@ static void add_pod(struct kernel_bound *sum, const struct pod_stats *p, int64_t
 		add_limit(&inside, of(p->containers[i].limits), whole);
 	if (!p->container_count || is_tighter(&own, &inside))
 		pod = &own;
-	if (__builtin_add_overflow(sum->limits, pod->limits, &sum->limits))
-		sum->limits = INT64_MAX;
+	sum->limits = add_saturating(sum->limits, pod->limits);
 	sum->unlimited += pod->unlimited;
 	sum->unknown += pod->unknown;
 }

@@ -46,8 +46,11 @@ static struct pod_window_stats pack(const struct window_stats *s, int64_t base_n
 	};
 }
 
-static void unpack(const struct pod_window_stats *s, int64_t base_ns, struct window_stats *out)
+void pod_window_stats_unpack(const struct pod_window_stats *s, int64_t end_ns,
+			     struct window_stats *out)
 {
+	int64_t base_ns = base_of(end_ns);
+
 	*out = (struct window_stats){0};
 	if (!s->samples)
 		return;
@@ -90,12 +93,6 @@ void pod_usage_pack(const struct usage_summary *u, int64_t end_ns, struct pod_us
 	out->oom_known = u->windows[WINDOW_5M].counts.oom_known;
 }
 
-void pod_window_stats_unpack(const struct pod_window_stats *s, int64_t end_ns,
-			     struct window_stats *out)
-{
-	unpack(s, base_of(end_ns), out);
-}
-
 static void unpack_counts(const struct pod_usage *u, struct window_counts *out)
 {
 	const struct pod_counts *c = &u->counts;
@@ -114,15 +111,13 @@ static void unpack_counts(const struct pod_usage *u, struct window_counts *out)
 
 void pod_usage_unpack(const struct pod_usage *u, int64_t end_ns, struct usage_summary *out)
 {
-	int64_t base_ns = base_of(end_ns);
-
 	out->latest = u->latest;
 	for (int w = 0; w < WINDOWS; w++) {
 		struct window_set *set = &out->windows[w];
 
-		unpack(&u->cpu_milli[w], base_ns, &set->cpu_milli);
-		unpack(&u->mem_bytes[w], base_ns, &set->mem_bytes);
-		unpack(&u->working_set_bytes[w], base_ns, &set->working_set_bytes);
+		pod_window_stats_unpack(&u->cpu_milli[w], end_ns, &set->cpu_milli);
+		pod_window_stats_unpack(&u->mem_bytes[w], end_ns, &set->mem_bytes);
+		pod_window_stats_unpack(&u->working_set_bytes[w], end_ns, &set->working_set_bytes);
 		if (w == WINDOW_5M)
 			unpack_counts(u, &set->counts);
 		else

@@ -199,11 +199,7 @@ struct reservations *reservations_new(void)
 
 int reservations_compare(const struct reservation *a, const struct reservation *b)
 {
-	int order = strcmp(a->namespace, b->namespace);
-
-	if (!order)
-		order = strcmp(a->name, b->name);
-	return order ? order : strcmp(a->uid, b->uid);
+	return strcmp(a->namespace, b->namespace) ?: strcmp(a->name, b->name) ?: strcmp(a->uid, b->uid);
 }
 
 static int compare_tracked(const void *entry, const void *tracked)
@@ -611,18 +607,31 @@ void reservations_bind(struct reservations *set, const char *uid, const char *no
 	unlock(set, &g);
 }
 
-void reservations_release(struct reservations *set, const char *uid)
+/* Whether what the other aggregator knows as of that time replaces the reservation. */
+static bool is_superseded(const struct tracked_reservation *r, int64_t changed_ns)
+{
+	return r->record->entry.state != RESERVATIONS_BOUND &&
+	       r->record->entry.changed_ns <= add_saturating(changed_ns, RESERVATIONS_ORDER_NS);
+}
+
+/* changed_ns NULL: whatever its state is. */
+static void release(struct reservations *set, const char *uid, const int64_t *changed_ns)
 {
 	struct garbage g = {0};
 	struct tracked_reservation *r;
 
 	pthread_mutex_lock(&set->lock);
 	r = reservations_find(set, uid);
-	if (r) {
+	if (r && (!changed_ns || is_superseded(r, *changed_ns))) {
 		forget(set, r, &g);
 		set->counters.released++;
 	}
 	unlock(set, &g);
+}
+
+void reservations_release(struct reservations *set, const char *uid)
+{
+	release(set, uid, NULL);
 }
 
 void reservations_unschedulable(struct reservations *set, const char *uid)
@@ -669,13 +678,6 @@ void reservation_drop(const struct reservation *e)
 		record_drop(record_of(e));
 }
 
-/* Whether what the other aggregator knows as of that time replaces the reservation. */
-static bool is_superseded(const struct tracked_reservation *r, int64_t changed_ns)
-{
-	return r->record->entry.state != RESERVATIONS_BOUND &&
-	       r->record->entry.changed_ns <= add_saturating(changed_ns, RESERVATIONS_ORDER_NS);
-}
-
 int reservations_adopt(struct reservations *set, const struct reservation *entry, int64_t now_ns)
 {
 	struct reservation own = *entry;
@@ -698,16 +700,7 @@ int reservations_adopt(struct reservations *set, const struct reservation *entry
 
 void reservations_disown(struct reservations *set, const char *uid, int64_t changed_ns)
 {
-	struct garbage g = {0};
-	struct tracked_reservation *r;
-
-	pthread_mutex_lock(&set->lock);
-	r = reservations_find(set, uid);
-	if (r && is_superseded(r, changed_ns)) {
-		forget(set, r, &g);
-		set->counters.released++;
-	}
-	unlock(set, &g);
+	release(set, uid, &changed_ns);
 }
 
 void reservations_set_peer(struct reservations *set, struct reservations_peer *peer)

@@ -184,6 +184,8 @@ void reservations_copy_drop(struct reservations_copy *c); /* NULL is allowed */
 const struct reservation *reservations_copy_find(const struct reservations_copy *c,
 						 const char *namespace, const char *name,
 						 const char *uid, uint64_t generation);
+/* By namespace, name and uid: the order of a copy. */
+int reservations_compare(const struct reservation *a, const struct reservation *b);
 /* Whether the entry is to be added to a view of the cluster of that generation (0: standalone). */
 bool reservations_counts(const struct reservation *e, uint64_t generation);
 /* Whether it is a claim that has not ended. */

@@ -57,8 +57,5 @@ struct reservations {
 	struct reservations_counters counters;
 };
 
-/*
- * Both under the lock. By namespace, name and uid; and NULL where nothing is reserved for the uid.
- */
-int reservations_compare(const struct reservation *a, const struct reservation *b);
+/* Under the lock. NULL: nothing is reserved for the uid. */
 struct tracked_reservation *reservations_find(const struct reservations *set, const char *uid);

@@ -132,19 +132,13 @@ static void read_containers(struct json_io *io, struct kept_pod *kept, int64_t e
 	json_io_list_leave(io, &level);
 }
 
-static int compare_containers(const void *a, const void *b)
-{
-	return strcmp(((const struct container_stats *)a)->name,
-		      ((const struct container_stats *)b)->name);
-}
-
 /* Copies out of the tree that was read. */
 static void keep_pod(struct kept_pod *kept, const struct stats_json_pod *p)
 {
 	struct container_stats *containers = (struct container_stats *)kept->pod.containers;
 	uint32_t count = kept->pod.container_count;
 
-	array_sort(containers, count, sizeof(*containers), compare_containers);
+	array_sort(containers, count, sizeof(*containers), array_compare_text);
 	kept->pod = p->pod;
 	kept->pod.containers = containers;
 	kept->pod.container_count = count;

@@ -150,21 +150,15 @@ static struct usage_node *find_node(const struct usage_state *u, const char *nam
 	return n;
 }
 
-static void insert_node(struct usage_state *u, size_t at, struct usage_node *n)
+static void insert_node(struct usage_state *u, struct usage_node *n)
 {
+	size_t at = node_place(u, n->name);
+
 	u->nodes = array_grow(u->nodes, u->count, sizeof(struct usage_node *));
 	memmove(&u->nodes[at + 1], &u->nodes[at], (u->count - at) * sizeof(struct usage_node *));
 	u->count++;
 	u->nodes[at] = n;
 	HASH_ADD_KEYPTR(hh, u->index, n->name, strlen(n->name), n);
-}
-
-static struct usage_node *add_node(struct usage_state *u, const char *name, int64_t now_ns)
-{
-	struct usage_node *n = usage_node_new(name, now_ns);
-
-	insert_node(u, node_place(u, name), n);
-	return n;
 }
 
 static enum usage_verdict __attribute__((format(printf, 2, 3)))
@@ -371,8 +365,10 @@ void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAM
 					 u->count, u->limits.nodes_max);
 		return;
 	}
-	if (!n)
-		n = add_node(u, node, now_ns);
+	if (!n) {
+		n = usage_node_new(node, now_ns);
+		insert_node(u, n);
+	}
 	n->heard_ns = now_ns;
 	n->clock = clock;
 	if (ask) {
@@ -603,7 +599,7 @@ int usage_restore(struct usage_state *u, struct usage_node *n, int64_t now_ns)
 	usage_node_restore(n, now_ns, ++u->generation);
 	n->told_ns = now_ns;
 	n->alone_ns = COME_BACK_NS;
-	insert_node(u, node_place(u, n->name), n);
+	insert_node(u, n);
 	note_stale(u, n);
 	return 0;
 }

@@ -14,6 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
+#include "shared/mem.h"
+
 enum { LIMITS_SOUGHT = 16 }; /* how many of the newest are looked at for the same */
 
 /* A reference by its name. */
@@ -50,18 +53,13 @@ static void point_to_news(struct usage_ref *r)
 	r->id = r->news->entity->container_id;
 }
 
-static int compare_name(const void *a, const void *b)
-{
-	return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
-}
-
 static void rank_names(struct usage_node *n)
 {
 	struct named *order = mem_alloc(n->ref_count * sizeof(*order));
 
 	for (size_t i = 0; i < n->ref_count; i++)
 		order[i] = (struct named){n->refs[i].name, &n->refs[i]};
-	qsort(order, n->ref_count, sizeof(*order), compare_name);
+	qsort(order, n->ref_count, sizeof(*order), array_compare_text);
 	for (size_t i = 0; i < n->ref_count; i++)
 		order[i].ref->rank = i && strcmp(order[i - 1].name, order[i].name) == 0
 					     ? order[i - 1].ref->rank
@@ -71,29 +69,20 @@ static void rank_names(struct usage_node *n)
 
 /* --- text ------------------------------------------------------------------------------------- */
 
-static const char *add_text(struct text *t, const char *text)
-{
-	size_t size = strlen(text) + 1;
-	char *copy = memcpy(t->end, text, size);
-
-	t->end += size;
-	return copy;
-}
-
 /* Where it is in text, if text ends with it. */
 static const char *add_tail(struct text *t, const char *text, const char *tail)
 {
 	size_t len = strlen(text), tail_len = strlen(tail);
 
 	if (tail_len > len || memcmp(text + len - tail_len, tail, tail_len) != 0)
-		return add_text(t, tail);
+		return mem_put_text(&t->end, tail);
 	return text + len - tail_len;
 }
 
 /* pod: of a container, its text is the new one already; NULL: none. */
 static void add_names(struct text *t, struct usage_ref *r, const struct usage_ref *pod)
 {
-	r->name = add_text(t, r->name);
+	r->name = mem_put_text(&t->end, r->name);
 	r->uid = pod && pod->pod && strcmp(r->uid, pod->uid) == 0 ? pod->uid
 								  : add_tail(t, r->name, r->uid);
 	r->id = add_tail(t, r->name, r->id);
@@ -118,7 +107,7 @@ static struct text write_text(struct usage_node *n)
 	struct text t = {.start = mem_alloc(most_text(n))};
 
 	t.end = t.start;
-	add_text(&t, n->name);
+	mem_put_text(&t.end, n->name);
 	for (size_t i = 0; i < n->ref_count; i++)
 		if (n->refs[i].pod)
 			add_names(&t, &n->refs[i], NULL);

@@ -226,15 +226,6 @@ static bool apply_entry(struct usage_node *n, struct usage_ref *r, const struct 
 	return news;
 }
 
-/* Of few sizes, so that one that was given back fits the next node, too. */
-static void renew_uses(struct usage_node *n, size_t count)
-{
-	size_t size = (count + USES_STEP) / USES_STEP * USES_STEP * sizeof(*n->uses);
-
-	free(n->uses);
-	n->uses = mem_alloc(size);
-}
-
 /* Whether the entries are of just those references that are current. */
 static bool are_current(const struct usage_node *n, const struct interval *interval)
 {
@@ -296,19 +287,11 @@ static bool apply_entries(struct usage_node *n, const struct interval *interval)
 	return news;
 }
 
-static int64_t forget_ref_ns(const struct usage_ref *r)
-{
-	return r->seen_ns + (!r->pod || r->pod->by_uid ? USAGE_KEEP_UID_NS : USAGE_KEEP_NS);
-}
-
-static int64_t forget_pod_ns(const struct usage_pod *p)
-{
-	return p->seen_ns + (p->by_uid ? USAGE_KEEP_UID_NS : USAGE_KEEP_NS);
-}
-
 /* Whether it goes with an interval that ends then; else the node is told when. */
-static bool is_due(struct usage_node *n, int64_t forget_ns, int64_t end_ns)
+static bool is_due(struct usage_node *n, int64_t seen_ns, bool by_uid, int64_t end_ns)
 {
+	int64_t forget_ns = seen_ns + (by_uid ? USAGE_KEEP_UID_NS : USAGE_KEEP_NS);
+
 	if (forget_ns <= end_ns)
 		return true;
 	if (n->forget_ns > forget_ns)
@@ -330,7 +313,7 @@ static void forget(struct usage_node *n, int64_t end_ns)
 	for (size_t i = 0; i < n->ref_count; i++) {
 		struct usage_ref *r = &n->refs[i];
 
-		if (!r->current && is_due(n, forget_ref_ns(r), end_ns)) {
+		if (!r->current && is_due(n, r->seen_ns, !r->pod || r->pod->by_uid, end_ns)) {
 			demand_release(r->demand);
 			continue; /* nothing is news of what is not current */
 		}
@@ -343,7 +326,7 @@ static void forget(struct usage_node *n, int64_t end_ns)
 	for (size_t i = 0; i < n->pod_count; i++) {
 		struct usage_pod *pod = n->pods[i];
 
-		if (!pod->current && is_due(n, forget_pod_ns(pod), end_ns))
+		if (!pod->current && is_due(n, pod->seen_ns, pod->by_uid, end_ns))
 			free_pod(n, pod);
 		else
 			n->pods[count++] = pod;
@@ -513,6 +496,8 @@ uint64_t usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN]
 	int64_t end_ns = interval->end_ns;
 	bool news, same;
 	uint64_t lost;
+	/* Of few sizes, so that one that was given back fits the next node, too. */
+	size_t uses = (interval->entry_count + USES_STEP) / USES_STEP * USES_STEP;
 
 	if (!usage_node_runs(n, run)) {
 		drop_refs(n);
@@ -522,7 +507,8 @@ uint64_t usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN]
 	n->has_run = true;
 	n->sequence = interval->sequence;
 	lost = apply_node(n, interval);
-	renew_uses(n, interval->entry_count);
+	free(n->uses);
+	n->uses = mem_alloc(uses * sizeof(*n->uses));
 	same = are_current(n, interval);
 	news = same ? apply_to_current(n, interval) : apply_entries(n, interval);
 	/* Churn beyond any real node: memory is worth more than what is kept of removed pods. */

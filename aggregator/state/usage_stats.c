@@ -45,9 +45,7 @@ static void reserve(struct stats_scratch *s, size_t room)
 
 static int compare_name(const struct usage_ref *a, const struct usage_ref *b)
 {
-	if (a->rank != b->rank)
-		return a->rank < b->rank ? -1 : 1;
-	return (a->ref > b->ref) - (a->ref < b->ref);
+	return COMPARE(a->rank, b->rank) ?: COMPARE(a->ref, b->ref);
 }
 
 static int compare_pod(const void *a, const void *b)
@@ -117,10 +115,8 @@ static void hold_all(struct latest_usage *now, const struct usage *u,
 static const struct pod_stats *find_old_pod(const struct usage_node *n, const char *name)
 {
 	const struct node_stats *p = n->old_stats;
-	bool found = false;
-	size_t at = p ? array_find_name(p->pods, p->pod_count, sizeof(*p->pods), name, &found) : 0;
 
-	return found ? &p->pods[at] : NULL;
+	return p ? array_search_name(p->pods, p->pod_count, sizeof(*p->pods), name) : NULL;
 }
 
 static void hold_pod(struct latest_usage *now, const struct usage_node *n, const struct usage *u,

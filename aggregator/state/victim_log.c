@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/array.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
 
@@ -109,23 +110,6 @@ static struct entry *find(struct victim_log *l, const char *preemptor)
 	return e;
 }
 
-static bool was_told(const struct entry *e, const char *uid)
-{
-	for (size_t i = 0; e && i < e->answer.count; i++)
-		if (strcmp(e->answer.of[i].uid, uid) == 0)
-			return true;
-	return false;
-}
-
-/* Victims that were told before are not counted again. */
-static void count_evictions(struct victim_log *l, const struct entry *before,
-			    const struct victim *of, size_t count, int64_t now_ns)
-{
-	for (size_t i = 0; i < count; i++)
-		if (!was_told(before, of[i].uid))
-			add_past(l, &of[i], now_ns);
-}
-
 static void expire(struct victim_log *l, int64_t now_ns)
 {
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the list is kept by uthash */
@@ -154,9 +138,14 @@ static void append(struct victim_log *l, struct entry *e, int64_t now_ns)
 static void replace(struct victim_log *l, struct entry *e)
 {
 	struct entry *before = find(l, e->preemptor);
+	const struct victim *victims = e->answer.of;
 	int64_t now_ns = e->answer.told_ns;
 
-	count_evictions(l, before, e->answer.of, e->answer.count, now_ns);
+	/* Victims that were told before are not counted again. */
+	for (size_t i = 0; i < e->answer.count; i++)
+		if (!before || !array_find_text(before->answer.of, before->answer.count,
+						sizeof(*victims), victims[i].uid))
+			add_past(l, &victims[i], now_ns);
 	if (before)
 		drop(l, before);
 	append(l, e, now_ns);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "aggregator/state/view_cache.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 #include "shared/refs.h"
 #include "shared/thread.h"
@@ -131,16 +132,11 @@ const struct owner_use *view_owner(const struct view *v, const char *uid)
 	return t ? bsearch(uid, t->of, t->count, sizeof(t->of[0]), compare_owner) : NULL;
 }
 
-static int compare_namespace(const void *name, const void *sums)
-{
-	return strcmp(name, ((const struct namespace_sums *)sums)->name);
-}
-
 const struct namespace_sums *view_namespace(const struct view *v, const char *name)
 {
 	const struct namespace_table *t = v->namespaces;
 
-	return t ? bsearch(name, t->of, t->count, sizeof(t->of[0]), compare_namespace) : NULL;
+	return t ? array_search_name(t->of, t->count, sizeof(t->of[0]), name) : NULL;
 }
 
 struct view_slot *view_slot_new(void)

@@ -154,9 +154,8 @@ struct pod_key {
 static int compare_pod(const void *key, const void *pod)
 {
 	const struct pod_key *k = key;
-	int order = strcmp(k->namespace, view_pod_namespace(pod));
 
-	return order ? order : strcmp(k->name, view_pod_name(pod));
+	return strcmp(k->namespace, view_pod_namespace(pod)) ?: strcmp(k->name, view_pod_name(pod));
 }
 
 const struct view_pod *view_node_find_pod(const struct view_node *n, const char *namespace,

@@ -77,25 +77,13 @@ static const struct pod_stats *take_pod(struct by_uid *index, size_t count,
 	return hash && *hash ? take(index, count, hash) : NULL;
 }
 
-/*
- * The measured ones that nobody took, in the order of the stats: *used has a mark for each of the
- * stats' pods.
- */
-static struct view_pod *list_rest(const struct node_stats *stats, const bool *used,
-				  struct view_pod *at)
-{
-	for (size_t i = 0; i < stats->pod_count; i++)
-		if (!used[i])
-			*at++ = (struct view_pod){NULL, &stats->pods[i]};
-	return at;
-}
-
+/* The measured pods that nobody took come first. `used` has a mark for each of the stats' pods. */
 static void join(struct view_node *n, struct by_uid *index, bool *used, struct view_pod *known)
 {
 	const struct node_stats *stats = n->stats;
 	const struct model_node *model = n->model;
 	size_t count = index_measured(stats, index), taken = 0;
-	struct view_pod *end;
+	struct view_pod *at;
 
 	for (size_t i = 0; i < model->pod_count; i++) {
 		known[i] =
@@ -107,16 +95,11 @@ static void join(struct view_node *n, struct by_uid *index, bool *used, struct v
 	}
 	n->pod_count = stats->pod_count - taken + model->pod_count;
 	n->pods = mem_alloc((n->pod_count + 1) * sizeof(*n->pods));
-	end = list_rest(stats, used, n->pods);
-	memcpy(end, known, model->pod_count * sizeof(*known));
-}
-
-static void list_measured(struct view_node *n)
-{
-	n->pod_count = n->stats->pod_count;
-	n->pods = mem_zalloc(n->pod_count + 1, sizeof(*n->pods));
-	for (size_t i = 0; i < n->pod_count; i++)
-		n->pods[i].use = &n->stats->pods[i];
+	at = n->pods;
+	for (size_t i = 0; i < stats->pod_count; i++)
+		if (!used[i])
+			*at++ = (struct view_pod){NULL, &stats->pods[i]};
+	memcpy(at, known, model->pod_count * sizeof(*known));
 }
 
 bool view_pods_same(const struct view_node *n, const struct view_node *before)
@@ -145,7 +128,10 @@ void view_pods_join(struct view_node *n, const struct view_node *before)
 	bool *used;
 
 	if (!n->model) {
-		list_measured(n);
+		n->pod_count = n->stats->pod_count;
+		n->pods = mem_zalloc(n->pod_count + 1, sizeof(*n->pods));
+		for (size_t i = 0; i < n->pod_count; i++)
+			n->pods[i].use = &n->stats->pods[i];
 		return;
 	}
 	if (view_pods_same(n, before)) {

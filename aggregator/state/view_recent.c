@@ -34,8 +34,7 @@ struct span {
 /* False: nothing is measured that a pod could be missing in. */
 static bool find_span(const struct node_stats *stats, struct span *span)
 {
-	int covered;
-	const struct window_set *set = window_longest(stats->usage.windows, &covered);
+	const struct window_set *set = window_longest(stats->usage.windows, NULL);
 	const struct window_stats *s;
 
 	if (!set)

@@ -96,25 +96,11 @@ static void add_declared(struct view_sums *s, const struct kube_pod *pod)
 	resources_add(&s->limits, kube_pod_limits(pod));
 }
 
-static void sum_declared(struct view_sums *s, const struct model_node *model)
-{
-	for (size_t i = 0; i < model->pod_count; i++)
-		if (kube_pod_is_active(model->pods[i]))
-			add_declared(s, model->pods[i]);
-}
-
 static void copy_sums(struct view_sums *s, const struct view_sums *from)
 {
 	*s = *from;
 	resources_copy(&s->requests, &from->requests);
 	resources_copy(&s->limits, &from->limits);
-}
-
-static void copy_declared(struct view_sums *s, const struct view_sums *from)
-{
-	copy_sums(s, from);
-	memset(s->kernel, 0, sizeof(s->kernel));
-	s->kernel_unknown = 0;
 }
 
 void view_sums_add(struct view_node *n, const struct view_node *before)
@@ -126,10 +112,15 @@ void view_sums_add(struct view_node *n, const struct view_node *before)
 		copy_sums(&n->sums, &before->sums);
 		return;
 	}
-	if (before && before->model == n->model)
-		copy_declared(&n->sums, &before->sums);
-	else
-		sum_declared(&n->sums, n->model);
+	if (before && before->model == n->model) {
+		copy_sums(&n->sums, &before->sums);
+		memset(n->sums.kernel, 0, sizeof(n->sums.kernel));
+		n->sums.kernel_unknown = 0;
+	} else {
+		for (size_t i = 0; i < n->model->pod_count; i++)
+			if (kube_pod_is_active(n->model->pods[i]))
+				add_declared(&n->sums, n->model->pods[i]);
+	}
 	for (size_t i = 0; i < n->pod_count; i++) {
 		const struct view_pod *p = &n->pods[i];
 

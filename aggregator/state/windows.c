@@ -40,18 +40,19 @@ const struct window_set *window_longest_within(const struct window_set windows[W
 {
 	const struct window_set *known = NULL;
 	bool both = false;
+	int w;
 
-	for (int w = WINDOW_5M; w <= (int)most; w++)
+	for (w = WINDOW_5M; w <= (int)most; w++)
 		both |= holds(&windows[w], true);
-	for (*window = (int)most; *window >= WINDOW_5M; (*window)--) {
-		const struct window_set *set = &windows[*window];
-
-		if (!holds(set, both))
+	for (w = (int)most; w >= WINDOW_5M; w--) {
+		if (!holds(&windows[w], both))
 			continue;
-		if (window_is_covered(set, (enum window) * window))
-			return set;
-		known = set;
+		known = &windows[w];
+		if (window_is_covered(known, (enum window)w))
+			break;
 	}
+	if (window)
+		*window = w;
 	return known;
 }
 

@@ -92,7 +92,7 @@ bool window_is_covered(const struct window_set *set, enum window window);
  * The window that speaks for a node, for every reader the same: the longest that is covered, 15m,
  * 10m or 5m; else, with *window -1, what there is since it was first measured, or again: the
  * shortest that holds anything. Windows without both CPU and memory count only where none has both.
- * NULL: nothing is known.
+ * NULL: nothing is known. window may be NULL.
  */
 const struct window_set *window_longest(const struct window_set windows[WINDOWS], int *window);
 /* The same among those up to `most`. */

@@ -149,12 +149,6 @@ static void add_weight(struct demand_weights *w, unsigned int bucket, double wei
 	w->count++;
 }
 
-static void scale_weights(struct demand_weights *w, double by)
-{
-	for (uint8_t i = 0; i < w->count; i++)
-		w->weight[i] *= by;
-}
-
 static double growth(const struct demand_record *r, int64_t at_ns)
 {
 	return exp2((double)(at_ns - r->epoch_ns) / HALF_LIFE_NS);
@@ -167,7 +161,8 @@ static double weight_at(struct demand_record *r, int64_t at_ns)
 
 	if ((double)(at_ns - r->epoch_ns) > HALF_LIVES_MOST * HALF_LIFE_NS) {
 		by = 1 / growth(r, at_ns);
-		scale_weights(&r->cpu, by);
+		for (uint8_t i = 0; i < r->cpu.count; i++)
+			r->cpu.weight[i] *= by;
 		r->samples *= by;
 		r->periods *= by;
 		r->throttled_periods *= by;
@@ -409,20 +404,12 @@ void demand_apply(struct demand *d, struct usage_node *n, const struct interval 
 
 /* --- tables ----------------------------------------------------------------------------------- */
 
-static int compare_records(const struct demand_record *a, const struct demand_record *b)
+static int compare_entries(const void *left, const void *right)
 {
+	const struct demand_record *a = (*(struct demand_entry *const *)left)->record;
+	const struct demand_record *b = (*(struct demand_entry *const *)right)->record;
+
 	return strcmp(a->key, b->key) ?: strcmp(a->container, b->container);
-}
-
-static int compare_entries(const void *a, const void *b)
-{
-	return compare_records((*(struct demand_entry *const *)a)->record,
-			       (*(struct demand_entry *const *)b)->record);
-}
-
-static bool is_old(const struct demand_entry *e, int64_t now_ns)
-{
-	return !e->references && now_ns - e->record->seen_ns > DEMAND_KEEP_DAYS * DAY_NS;
 }
 
 static struct demand_table *make_table(struct demand *d, int64_t now_ns)
@@ -434,10 +421,12 @@ static struct demand_table *make_table(struct demand *d, int64_t now_ns)
 		qsort(d->sorted, d->count, sizeof(struct demand_entry *), compare_entries);
 	d->fresh = 0;
 	for (size_t i = 0; i < d->count; i++) {
-		if (is_old(d->sorted[i], now_ns))
-			forget(d, d->sorted[i]);
+		struct demand_entry *e = d->sorted[i];
+
+		if (!e->references && now_ns - e->record->seen_ns > DEMAND_KEEP_DAYS * DAY_NS)
+			forget(d, e);
 		else
-			d->sorted[count++] = d->sorted[i];
+			d->sorted[count++] = e;
 	}
 	d->count = count;
 	if (!count)

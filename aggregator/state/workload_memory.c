@@ -148,37 +148,29 @@ static void forget_old(struct workload_memory *m, int64_t now_ns)
 	}
 }
 
-static int by_key(const void *a, const void *b)
-{
-	return strcmp(((const struct workload_use *)a)->key, ((const struct workload_use *)b)->key);
-}
-
 /* The hash is not empty where an item of it was freed: uthash moves its head. */
 /* NOLINTBEGIN(clang-analyzer-unix.Malloc) */
 struct workload_table *workload_memory_table(struct workload_memory *m, int64_t now_ns)
 {
 	struct workload_table *t;
-	struct workload *w, *next;
+	struct workload *w;
 	size_t size = 0;
 	char *text;
 
 	forget_old(m, now_ns);
-	HASH_ITER(hh, m->hash, w, next)
-	{
+	for (w = m->hash; w; w = w->hh.next)
 		size += strlen(w->use.key) + 1;
-	}
 	t = mem_alloc(sizeof(*t) + HASH_COUNT(m->hash) * sizeof(t->of[0]));
 	atomic_init(&t->users, 1);
 	t->text = text = mem_alloc(size + 1);
 	t->count = 0;
-	HASH_ITER(hh, m->hash, w, next)
-	{
+	for (w = m->hash; w; w = w->hh.next) {
 		struct workload_use *use = &t->of[t->count++];
 
 		*use = w->use;
 		use->key = mem_put_text(&text, w->use.key);
 	}
-	array_sort(t->of, t->count, sizeof(t->of[0]), by_key);
+	array_sort(t->of, t->count, sizeof(t->of[0]), array_compare_text);
 	return t;
 }
 /* NOLINTEND(clang-analyzer-unix.Malloc) */
@@ -198,14 +190,9 @@ void workload_table_drop(struct workload_table *t)
 	free(t);
 }
 
-static int compare_key(const void *key, const void *item)
-{
-	return strcmp(key, ((const struct workload_use *)item)->key);
-}
-
 const struct workload_use *workload_table_find(const struct workload_table *t, const char *key)
 {
-	return t && t->count ? bsearch(key, t->of, t->count, sizeof(t->of[0]), compare_key) : NULL;
+	return t ? array_search_name(t->of, t->count, sizeof(t->of[0]), key) : NULL;
 }
 
 /* --- as JSON ---------------------------------------------------------------------------------- */
