@@ -22,7 +22,7 @@ bool quota_names(const struct quota *q, const char *resource)
 
 static void add_named(struct resources *to, const char *name, quota_amount amount)
 {
-	resources_set_named(to, name, quota_clamp(resources_amount(to, name) + amount));
+	resources_set_named(to, name, int_clamp(resources_amount(to, name) + amount));
 }
 
 /* --- amounts */

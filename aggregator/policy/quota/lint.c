@@ -251,21 +251,10 @@ static void check_quota(struct lint *l, const struct kube_quota *q)
 
 /* --- beside others of its namespace */
 
-/* A quota without a creation time is the youngest; equally old ones are sorted by name. */
-static bool is_older(const struct kube_quota *a, const struct kube_quota *b)
+/* All quotas of one namespace, of[0] to of[count - 1], of which `first` counts. */
+static void check_duplicates(struct lint *l, struct object *const *of, size_t count,
+			     const struct kube_quota *first)
 {
-	return a->created_ns && (!b->created_ns || a->created_ns < b->created_ns);
-}
-
-/* All quotas of one namespace, of which the oldest counts: of[0] to of[count - 1]. */
-static void check_duplicates(struct lint *l, struct object *const *of, size_t count)
-{
-	const struct kube_quota *first = (const struct kube_quota *)of[0];
-
-	for (size_t i = 1; i < count; i++)
-		if (is_older((const struct kube_quota *)of[i], first))
-			first = (const struct kube_quota *)of[i];
-	check_not_guaranteed(l, first);
 	for (size_t i = 0; i < count; i++) {
 		const struct kube_quota *q = (const struct kube_quota *)of[i];
 
@@ -273,8 +262,8 @@ static void check_duplicates(struct lint *l, struct object *const *of, size_t co
 			found(l, QUOTA_LINT_CODE_DUPLICATE, about_quota(q, NULL, NULL, 0, 0),
 			      "does not count: %.63s/%.200s is there, too, and is %s",
 			      q->object.namespace, first->object.name,
-			      is_older(first, q) ? "older"
-						 : "the first by name of equally old ones");
+			      quota_is_older(first, q) ? "older"
+						       : "the first by name of equally old ones");
 	}
 }
 
@@ -531,14 +520,14 @@ static void check_pods(struct lint *l)
 static void check_namespaces(struct lint *l)
 {
 	const struct object_table *quotas = l->view->cluster->tables[OBJECT_ELASTIC_QUOTA];
-	size_t end;
 
-	for (size_t at = 0; at < quotas->count; at = end) {
-		for (end = at; end < quotas->count &&
-			       strcmp(quotas->of[end]->namespace, quotas->of[at]->namespace) == 0;
-		     end++)
-			check_quota(l, (const struct kube_quota *)quotas->of[end]);
-		check_duplicates(l, quotas->of + at, end - at);
+	for (size_t at = 0, end = 0; at < quotas->count; at = end) {
+		const struct kube_quota *first = quota_view_next(quotas, &end);
+
+		for (size_t i = at; i < end; i++)
+			check_quota(l, (const struct kube_quota *)quotas->of[i]);
+		check_not_guaranteed(l, first);
+		check_duplicates(l, quotas->of + at, end - at, first);
 		check_hard(l, quotas->of + at, end - at);
 	}
 }

@@ -169,10 +169,10 @@ static void read_claim(struct preempt_run *r, size_t claim)
 
 		claimants[i].weight = b->sorted[i]->quota.weight;
 		if (row && row->used > row->min)
-			claimants[i].need = quota_clamp(row->used - row->min);
+			claimants[i].need = int_clamp(row->used - row->min);
 		all += claimants[i].need;
 	}
-	quota_share_out(all > c->asked ? quota_clamp(all - c->asked) : 0, claimants, b->count);
+	quota_share_out(all > c->asked ? int_clamp(all - c->asked) : 0, claimants, b->count);
 	for (size_t i = 0; i < b->count; i++) {
 		while (space < r->index->space_count && r->quotas[space].entry != b->sorted[i] &&
 		       strcmp(r->index->spaces[space].name, b->sorted[i]->quota.namespace) < 0)

@@ -163,10 +163,7 @@ static place_pod find_self(struct preempt_run *r)
 
 bool preempt_has_uid(const char *const *uids, size_t count, const char *uid)
 {
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(uids[i], uid) == 0)
-			return true;
-	return false;
+	return array_find_text(uids, count, sizeof(*uids), uid);
 }
 
 bool preempt_run_is_terminating(const void *run, const struct kube_pod *pod)

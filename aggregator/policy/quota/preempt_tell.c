@@ -73,7 +73,7 @@ const char *preempt_outcome_name(enum preempt_outcome o)
 
 static struct quota_text amount_text(const struct quota_row *row, quota_amount amount)
 {
-	return quota_amount_text(row->name, quota_clamp(amount));
+	return quota_amount_text(row->name, int_clamp(amount));
 }
 
 /* "cpu 1.0, memory 2Gi" */

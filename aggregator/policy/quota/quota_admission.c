@@ -151,7 +151,7 @@ static bool is_over(const struct quota_book *b, const struct quota_entry *e, enu
 		most = upstream ? upstream_max(&e->quota, row, at) : row->max;
 	else if (bound == QUOTA_SUM_OF_MIN && !upstream && claim->floor > most)
 		most = claim->floor;
-	if (quota_clamp(used + claimed) <= most)
+	if (int_clamp(used + claimed) <= most)
 		return false;
 	*out = (struct quota_excess){claim->name, used, claim->asked, claimed, most};
 	return true;
@@ -262,7 +262,7 @@ static void admit(struct quota_verdict *v, enum quota_admission reason, const st
 
 static struct quota_text text_of(const struct quota_verdict *v, quota_amount amount)
 {
-	return quota_amount_text(v->resource, quota_clamp(amount));
+	return quota_amount_text(v->resource, int_clamp(amount));
 }
 
 /* Borrowers hold up a pod within its min: they must give back. */
@@ -311,10 +311,10 @@ static void refuse(struct quota_verdict *v, enum quota_admission reason,
 	v->reason = reason;
 	v->admitted = false;
 	v->resource = x->name;
-	v->used = quota_clamp(x->used - taken);
-	v->asked = quota_clamp(x->asked);
-	v->nominated = quota_clamp(x->claimed + taken - x->asked);
-	v->bound = quota_clamp(x->bound);
+	v->used = int_clamp(x->used - taken);
+	v->asked = int_clamp(x->asked);
+	v->nominated = int_clamp(x->claimed + taken - x->asked);
+	v->bound = int_clamp(x->bound);
 }
 
 /* Compares max with the requests of the pod alone. */
@@ -424,10 +424,10 @@ void quota_bounds(const struct quota_book *b, const char *namespace, const char 
 	bool upstream = b->options.variant == QUOTA_UPSTREAM;
 	size_t at = row ? (size_t)(row - e->rows.of) : RESOURCE_STANDARD;
 
-	*min = row && !(upstream && at == RESOURCE_PODS) ? quota_clamp(row->min) : 0;
+	*min = row && !(upstream && at == RESOURCE_PODS) ? int_clamp(row->min) : 0;
 	*max = INT64_MAX;
 	if (upstream && at != RESOURCE_PODS)
-		*max = quota_clamp(upstream_max(&e->quota, row, at));
+		*max = int_clamp(upstream_max(&e->quota, row, at));
 	else if (!upstream && row && row->in_max)
-		*max = quota_clamp(row->max);
+		*max = int_clamp(row->max);
 }

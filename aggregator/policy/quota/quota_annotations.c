@@ -34,11 +34,11 @@ static bool read_weight(const char *text, struct quota_annotations *out, struct 
 	int64_t milli;
 
 	if (!is_decimal(text) || quantity_parse_milli(text, &milli, NULL) || milli < 1 ||
-	    milli > WEIGHT_MAX * 1000LL) {
-		error_set(error, "\"%.*s\" is not a number from 0.001 to %d, like \"2\" or \"0.5\"",
-			  QUOTED, text, WEIGHT_MAX);
-		return false;
-	}
+	    milli > WEIGHT_MAX * 1000LL)
+		return error_fail(
+			error, false,
+			"\"%.*s\" is not a number from 0.001 to %d, like \"2\" or \"0.5\"", QUOTED,
+			text, WEIGHT_MAX);
 	out->weight = (double)milli / 1000;
 	return true;
 }
@@ -47,11 +47,10 @@ static bool read_min_runtime(const char *text, struct quota_annotations *out, st
 {
 	int64_t ns;
 
-	if (duration_parse(text, &ns, NULL) || ns < 0 || ns > DAYS_30_NS) {
-		error_set(error, "\"%.*s\" is not a duration up to 720h, like \"30m\"", QUOTED,
-			  text);
-		return false;
-	}
+	if (duration_parse(text, &ns, NULL) || ns < 0 || ns > DAYS_30_NS)
+		return error_fail(error, false,
+				  "\"%.*s\" is not a duration up to 720h, like \"30m\"", QUOTED,
+				  text);
 	out->min_runtime_ns = ns;
 	return true;
 }
@@ -63,13 +62,12 @@ static bool read_max_evictions(const char *text, struct quota_annotations *out, 
 	int64_t ns;
 
 	if (!digits || text[digits] != '/' || count > EVICTIONS_MAX ||
-	    duration_parse(text + digits + 1, &ns, NULL) || ns < SECOND_NS || ns > DAYS_30_NS) {
-		error_set(error,
-			  "\"%.*s\" is not how many in which time, like \"5/1h\": at most %d, in "
-			  "1s to 720h",
-			  QUOTED, text, EVICTIONS_MAX);
-		return false;
-	}
+	    duration_parse(text + digits + 1, &ns, NULL) || ns < SECOND_NS || ns > DAYS_30_NS)
+		return error_fail(
+			error, false,
+			"\"%.*s\" is not how many in which time, like \"5/1h\": at most %d, in "
+			"1s to 720h",
+			QUOTED, text, EVICTIONS_MAX);
 	out->evictions_max = (uint32_t)count;
 	out->evictions_ns = ns;
 	return true;

@@ -33,13 +33,6 @@ const char *quota_variant_name(enum quota_variant v)
 
 /* --- amounts ---------------------------------------------------------------------------------- */
 
-int64_t quota_clamp(quota_amount a)
-{
-	if (a > INT64_MAX)
-		return INT64_MAX;
-	return a < -INT64_MAX ? -INT64_MAX : (int64_t)a;
-}
-
 int64_t quota_amount_of_pod(const struct resources *requests, const char *name)
 {
 	int64_t amount = strcmp(name, resource_name(RESOURCE_PODS)) == 0;
@@ -172,7 +165,7 @@ static void count_pods(struct quota_entry *e, enum quota_variant v)
 		return;
 	if (!resources_has(&e->quota.pending, RESOURCE_PODS))
 		resources_set(&e->quota.pending, RESOURCE_PODS, e->quota.pending_pods);
-	resources_set(&e->quota.used, RESOURCE_PODS, quota_clamp(row->used));
+	resources_set(&e->quota.used, RESOURCE_PODS, int_clamp(row->used));
 }
 
 static struct quota_entry *entry_new(const struct quota *q, enum quota_variant v)
@@ -388,7 +381,7 @@ static void scale_row(struct quota_book *b, struct quota_row *sum, int64_t capac
 
 		if (row && row->named > 0)
 			slices[count++] =
-				(struct quota_slice){.weight = quota_clamp(row->named), .at = i};
+				(struct quota_slice){.weight = int_clamp(row->named), .at = i};
 	}
 	quota_apportion(capacity, slices, count);
 	for (size_t i = 0; i < count; i++)
@@ -444,7 +437,7 @@ static void change_amount(struct quota_book *b, struct quota_entry *e, const cha
 	row->used += change;
 	if (row != &e->rows.of[RESOURCE_PODS] || quota_names_row(row) ||
 	    b->options.variant == QUOTA_UPSTREAM)
-		resources_set_named(&e->quota.used, name, quota_clamp(row->used));
+		resources_set_named(&e->quota.used, name, int_clamp(row->used));
 	sum = quota_rows_put(&b->sum, name);
 	sum->in_used = true;
 	sum->used += change;

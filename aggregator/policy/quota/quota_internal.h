@@ -37,7 +37,6 @@ struct quota_rows {
 const struct quota_row *quota_rows_find(const struct quota_rows *r, const char *name);
 /* The row, made where there was none; valid until the next is made. */
 struct quota_row *quota_rows_put(struct quota_rows *r, const char *name);
-int64_t quota_clamp(quota_amount a);
 
 struct quota_entry {
 	struct quota quota; /* what it points to is owned, but `use` */
@@ -67,6 +66,12 @@ struct quota_book {
 
 /* --- quota_view.c */
 
+bool quota_is_older(const struct kube_quota *a, const struct kube_quota *b);
+/*
+ * The quota that counts, the oldest and then the first by name, of those from *at on that share a
+ * namespace; *at moves behind them.
+ */
+const struct kube_quota *quota_view_next(const struct object_table *t, size_t *at);
 /* The index of the first object of the namespace, or where it belongs. */
 size_t quota_view_find(const struct object_table *t, const char *namespace);
 

@@ -129,12 +129,12 @@ static int64_t read_row(const struct quota_book *b, const struct quota_entry *e,
 		return 0;
 	quota_bounds(b, e->quota.namespace, resource, &out->min, &max);
 	out->min = int_max(0, out->min);
-	out->used = row ? int_max(0, quota_clamp(row->used)) : 0;
-	out->wanted = quota_clamp((quota_amount)out->used +
-				  int_max(0, resources_amount(&e->quota.pending, resource)));
+	out->used = row ? int_max(0, int_clamp(row->used)) : 0;
+	out->wanted = int_clamp((quota_amount)out->used +
+				int_max(0, resources_amount(&e->quota.pending, resource)));
 	out->wanted = int_min(out->wanted, int_max(max, out->used));
 	if (b->options.variant == QUOTA_CORRECTED)
-		return row ? int_max(0, quota_clamp(row->named)) : 0;
+		return row ? int_max(0, int_clamp(row->named)) : 0;
 	return out->min;
 }
 
@@ -169,9 +169,9 @@ static void read_loans(struct quota_share *out, size_t count, struct quota_share
 		unused += parts[i].weight;
 		used += out[i].used;
 	}
-	sum->borrowed = quota_clamp(borrowed);
-	sum->unused = quota_clamp(unused);
-	sum->used = quota_clamp(used);
+	sum->borrowed = int_clamp(borrowed);
+	sum->unused = int_clamp(unused);
+	sum->used = int_clamp(used);
 	sum->lent = int_min(sum->borrowed, sum->unused);
 	if (sum->lent > 0)
 		quota_apportion(sum->lent, parts, count);
@@ -191,7 +191,7 @@ static void read_fair(const struct quota_book *b, struct quota_share *out, size_
 		claimants[i].need = out[i].wanted - out[i].fair;
 		left += out[i].min - out[i].fair;
 	}
-	quota_share_out(quota_clamp(left), claimants, count);
+	quota_share_out(int_clamp(left), claimants, count);
 	for (size_t i = 0; i < count; i++)
 		out[i].fair += claimants[i].share;
 	free(claimants);
@@ -207,8 +207,8 @@ void quota_share_read(const struct quota_book *b, const char *resource, struct q
 		min += read_row(b, b->sorted[i], resource, &out[i]);
 		guaranteed += out[i].min;
 	}
-	sum->min = quota_clamp(min);
-	sum->guaranteed = quota_clamp(guaranteed);
+	sum->min = int_clamp(min);
+	sum->guaranteed = int_clamp(guaranteed);
 	tell_alarm(b, resource, sum);
 	read_loans(out, b->count, sum);
 	read_fair(b, out, b->count);

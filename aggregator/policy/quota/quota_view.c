@@ -16,13 +16,12 @@
 #include "shared/array.h"
 
 /* A quota without a creation time is the youngest. */
-static int64_t age_order(const struct kube_quota *q)
+bool quota_is_older(const struct kube_quota *a, const struct kube_quota *b)
 {
-	return q->created_ns ? q->created_ns : INT64_MAX;
+	return a->created_ns && (!b->created_ns || a->created_ns < b->created_ns);
 }
 
-/* The oldest of the quotas from *at on that share a namespace; *at moves behind them. */
-static const struct kube_quota *next_quota(const struct object_table *t, size_t *at)
+const struct kube_quota *quota_view_next(const struct object_table *t, size_t *at)
 {
 	const struct kube_quota *best = (const struct kube_quota *)t->of[(*at)++];
 
@@ -31,7 +30,7 @@ static const struct kube_quota *next_quota(const struct object_table *t, size_t 
 
 		if (strcmp(q->object.namespace, best->object.namespace) != 0)
 			break;
-		if (age_order(q) < age_order(best))
+		if (quota_is_older(q, best))
 			best = q;
 	}
 	return best;
@@ -165,7 +164,7 @@ static void renew(struct quota_book *b, const char *namespace)
 	size_t at = quota_view_find(t, namespace);
 
 	quota_book_drop(b, namespace);
-	put_quota(b, b->view, next_quota(t, &at));
+	put_quota(b, b->view, quota_view_next(t, &at));
 	at = array_lower_bound(namespace, b->counted.of, b->counted.count,
 			       sizeof(const struct reservation *), compare_counted);
 	for (; at < b->counted.count && strcmp(b->counted.of[at]->namespace, namespace) == 0; at++)
@@ -288,7 +287,7 @@ struct quota_book *quota_book_new(struct view *v, struct reservations_copy *rese
 	b->reservations = reservations ? reservations_copy_hold(reservations) : NULL;
 	b->counted = find_counted(reservations, v);
 	for (size_t at = 0; v->cluster && at < v->cluster->tables[OBJECT_ELASTIC_QUOTA]->count;)
-		put_quota(b, v, next_quota(v->cluster->tables[OBJECT_ELASTIC_QUOTA], &at));
+		put_quota(b, v, quota_view_next(v->cluster->tables[OBJECT_ELASTIC_QUOTA], &at));
 	if (v->cluster && b->fallback)
 		put_defaults(b, v);
 	read_capacity(b);
@@ -336,12 +335,10 @@ static void compare_sums(struct quota_book *b, const struct view *v)
 	}
 }
 
-static int compare_entries(const void *left, const void *right)
+static int compare_entries(const void *a, const void *b)
 {
-	const struct reservation *a = *(const struct reservation *const *)left;
-	const struct reservation *b = *(const struct reservation *const *)right;
-
-	return strcmp(a->namespace, b->namespace) ?: strcmp(a->name, b->name) ?: strcmp(a->uid, b->uid);
+	return reservations_compare(*(const struct reservation *const *)a,
+				    *(const struct reservation *const *)b);
 }
 
 /*
