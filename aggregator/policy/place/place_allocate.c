@@ -29,12 +29,6 @@ struct allocation {
 	struct need needs[PLACE_NEEDS_MAX];
 };
 
-#define TELL(a, ...)                                                                               \
-	do {                                                                                       \
-		if ((a)->why)                                                                      \
-			error_set((a)->why, __VA_ARGS__);                                          \
-	} while (0)
-
 static struct place_device *device_at(const struct allocation *a, uint32_t i)
 {
 	return &a->p->dra.device.of[i];
@@ -45,11 +39,10 @@ static struct place_device *device_at(const struct allocation *a, uint32_t i)
 static enum place_filter add_need(struct allocation *a, const struct place_device_claim *c,
 				  const struct place_request *r, uint32_t fixed)
 {
-	if (a->count == PLACE_NEEDS_MAX) {
-		TELL(a, "resource claim %s: more than %d devices of a pod are not judged", c->key,
-		     PLACE_NEEDS_MAX);
-		return PLACE_UNKNOWN;
-	}
+	if (a->count == PLACE_NEEDS_MAX)
+		return error_fail(a->why, PLACE_UNKNOWN,
+				  "resource claim %s: more than %d devices of a pod are not judged",
+				  c->key, PLACE_NEEDS_MAX);
 	a->needs[a->count++] = (struct need){r, c, fixed, PLACE_NONE};
 	return PLACE_FITS;
 }
@@ -68,15 +61,13 @@ static enum place_filter need_all(struct allocation *a, const struct place_devic
 		if (f == PLACE_FITS)
 			f = add_need(a, c, r, i);
 	}
-	if (!count) {
-		TELL(a, "resource claim %s: no device suits request %s", c->key, r->name);
-		return PLACE_DEVICES;
-	}
-	if (count > PLACE_CLAIM_DEVICES_MAX && f == PLACE_FITS) {
-		TELL(a, "resource claim %s: request %s is of %u devices, more than %d", c->key,
-		     r->name, count, PLACE_CLAIM_DEVICES_MAX);
-		f = PLACE_UNKNOWN;
-	}
+	if (!count)
+		return error_fail(a->why, PLACE_DEVICES,
+				  "resource claim %s: no device suits request %s", c->key, r->name);
+	if (count > PLACE_CLAIM_DEVICES_MAX && f == PLACE_FITS)
+		return error_fail(a->why, PLACE_UNKNOWN,
+				  "resource claim %s: request %s is of %u devices, more than %d",
+				  c->key, r->name, count, PLACE_CLAIM_DEVICES_MAX);
 	return f;
 }
 
@@ -90,10 +81,9 @@ static enum place_filter need_requests(struct allocation *a, const struct place_
 {
 	enum place_filter f = PLACE_FITS;
 
-	if (c->missing || c->unknown) {
-		TELL(a, "%s", c->missing ? c->missing : c->unknown);
-		return c->missing ? PLACE_DEVICES : PLACE_UNKNOWN;
-	}
+	if (c->missing || c->unknown)
+		return error_fail(a->why, c->missing ? PLACE_DEVICES : PLACE_UNKNOWN, "%s",
+				  c->missing ? c->missing : c->unknown);
 	for (uint32_t i = 0; i < c->requests.count && f != PLACE_DEVICES; i++) {
 		const struct place_request *r = &c->requests.of[i];
 
@@ -124,19 +114,17 @@ static bool is_usable(const struct allocation *a, const struct place_device_clai
 
 static enum place_filter use_claim(struct allocation *a, const struct place_device_claim *c)
 {
-	if (c->reserved >= PLACE_CLAIM_PODS_MAX) {
-		TELL(a, "resource claim %s is in use by %u pods, the most that may share it",
-		     c->key, c->reserved);
-		return PLACE_DEVICES;
-	}
-	if (c->holding == c->home && c->bad_terms) {
-		TELL(a, "%s", c->unknown);
-		return PLACE_UNKNOWN;
-	}
+	if (c->reserved >= PLACE_CLAIM_PODS_MAX)
+		return error_fail(
+			a->why, PLACE_DEVICES,
+			"resource claim %s is in use by %u pods, the most that may share it",
+			c->key, c->reserved);
+	if (c->holding == c->home && c->bad_terms)
+		return error_fail(a->why, PLACE_UNKNOWN, "%s", c->unknown);
 	if (is_usable(a, c))
 		return PLACE_FITS;
-	TELL(a, "resource claim %s is allocated, and not for this node", c->key);
-	return PLACE_DEVICES;
+	return error_fail(a->why, PLACE_DEVICES,
+			  "resource claim %s is allocated, and not for this node", c->key);
 }
 
 /* A pending pod whose own claims are allocated already, after a failed binding. */
@@ -163,16 +151,14 @@ static enum place_filter collect(struct allocation *a)
 	for (uint32_t i = 0; i < class->device_claims.count && f != PLACE_DEVICES; i++) {
 		const struct place_device_claim *c = class->device_claims.of[i];
 
-		if (c->gone) {
-			TELL(a, "%s", c->gone);
-			return PLACE_DEVICES;
-		}
+		if (c->gone)
+			return error_fail(a->why, PLACE_DEVICES, "%s", c->gone);
 		f = worse(f, c->holding == PLACE_NONE ? need_requests(a, c) : use_claim(a, c));
 	}
-	if (f == PLACE_FITS && is_half_bound(a)) {
-		TELL(a, "resource claims of the pod are allocated before the pod is bound");
-		return PLACE_UNKNOWN;
-	}
+	if (f == PLACE_FITS && is_half_bound(a))
+		return error_fail(
+			a->why, PLACE_UNKNOWN,
+			"resource claims of the pod are allocated before the pod is bound");
 	return f;
 }
 
@@ -264,9 +250,9 @@ static void tell_unsure(struct allocation *a)
 	while (i < a->count && !device_at(a, a->needs[i].device)->unsure)
 		i++;
 	if (i < a->count)
-		TELL(a, "resource claim %s: device %s %s", a->needs[i].claim->key,
-		     device_at(a, a->needs[i].device)->key,
-		     device_at(a, a->needs[i].device)->unsure);
+		error_set(a->why, "resource claim %s: device %s %s", a->needs[i].claim->key,
+			  device_at(a, a->needs[i].device)->key,
+			  device_at(a, a->needs[i].device)->unsure);
 }
 
 static enum place_filter ask(struct allocation *a)

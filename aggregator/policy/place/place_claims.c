@@ -138,7 +138,6 @@ static struct place_volume *read_stock(const struct object *o, const cJSON *tree
 	read_claim_ref(v, object_json_find(spec, "claimRef"));
 	if (!read_size(object_json_find(spec, "capacity"), &v->size) ||
 	    (labels && labels_read(labels, &v->labels, NULL))) {
-		v->labels = (struct labels){0};
 		free_volume(v);
 		return NULL;
 	}
@@ -294,10 +293,8 @@ static void read_wishes(struct place *p, struct place_claim *claim, const cJSON 
 	if (!read_modes(spec, &claim->modes))
 		place_note(&claim->unknown, "claim %s: spec.accessModes: one is not known",
 			   claim->key);
-	if (selector && selector_read(selector, &claim->selector, &error)) {
-		claim->selector = NULL;
+	if (selector && selector_read(selector, &claim->selector, &error))
 		place_note(&claim->unknown, "claim %s: spec.selector: %s", claim->key, error.text);
-	}
 	fill_stock(p);
 	claim->stock = find_stock(p, claim->class);
 	claim->wanted =
@@ -316,13 +313,11 @@ static void read_provisioner(struct place *p, struct place_claim *claim, const c
 			   claim->key);
 	if (!cJSON_GetArraySize(topologies) && (!topologies || cJSON_IsArray(topologies)))
 		return;
-	if (place_terms_read_topologies(topologies, &claim->topologies, &error)) {
-		claim->topologies = (struct place_terms){0};
+	if (place_terms_read_topologies(topologies, &claim->topologies, &error))
 		place_note(&claim->unknown, "storage class %s: allowedTopologies%s", claim->class,
 			   error.text);
-	} else {
+	else
 		claim->has_topologies = true;
-	}
 }
 
 static void read_unbound(struct place *p, struct place_claim *claim, const cJSON *tree)
@@ -476,21 +471,18 @@ static bool is_as_before(const struct place *p, const struct place_claim *claim)
 		place_find_object(p->view, OBJECT_STORAGE_CLASS, "", class->name) == class);
 }
 
-static bool knows_alike(const struct view *a, const struct view *b)
-{
-	return view_knows(a, OBJECT_PERSISTENT_VOLUME_CLAIM) ==
-		       view_knows(b, OBJECT_PERSISTENT_VOLUME_CLAIM) &&
-	       view_knows(a, OBJECT_PERSISTENT_VOLUME) == view_knows(b, OBJECT_PERSISTENT_VOLUME) &&
-	       view_knows(a, OBJECT_STORAGE_CLASS) == view_knows(b, OBJECT_STORAGE_CLASS);
-}
-
 void place_claims_follow(struct place *p, const struct view *before)
 {
+	static const enum object_kind kinds[] = {OBJECT_PERSISTENT_VOLUME_CLAIM,
+						 OBJECT_PERSISTENT_VOLUME, OBJECT_STORAGE_CLASS};
 	bool same_volumes = is_same(before, p->view, OBJECT_PERSISTENT_VOLUME);
-	bool alike = knows_alike(before, p->view);
+	bool same = true, alike = true;
 
-	if (same_volumes && is_same(before, p->view, OBJECT_PERSISTENT_VOLUME_CLAIM) &&
-	    is_same(before, p->view, OBJECT_STORAGE_CLASS))
+	for (size_t k = 0; k < 3; k++) {
+		same &= is_same(before, p->view, kinds[k]);
+		alike &= view_knows(before, kinds[k]) == view_knows(p->view, kinds[k]);
+	}
+	if (same)
 		return;
 	if (!same_volumes)
 		clear_stock(p);

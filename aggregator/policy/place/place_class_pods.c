@@ -85,12 +85,10 @@ static void read_selector(struct reading *r, const cJSON *json)
 	write_json(r, selector);
 	if (!selector)
 		return;
-	if (selector_read(selector, &r->pods.selector, &error)) {
-		r->pods.selector = NULL;
+	if (selector_read(selector, &r->pods.selector, &error))
 		note(r, "labelSelector", error.text);
-		return;
-	}
-	index_selector(r, selector);
+	else
+		index_selector(r, selector);
 }
 
 /* The pod's own values of these labels are required or excluded. */
@@ -137,7 +135,6 @@ static void read_namespace_selector(struct reading *r, const cJSON *json)
 
 	write_json(r, json);
 	if (selector_read(json, &r->pods.namespace_selector, &error)) {
-		r->pods.namespace_selector = NULL;
 		note(r, "namespaceSelector", error.text);
 		return;
 	}

@@ -164,30 +164,20 @@ static void tell_counters(struct place *p, const struct place_eligible *e, uint3
 	}
 }
 
-/* Adds a node without pods. */
-static void admit(struct place *p, struct place_eligible *e, place_node n)
+/* Adds or removes a node without pods. */
+static void change_node(struct place *p, struct place_eligible *e, place_node n, bool comes)
 {
-	e->of[n] = true;
+	int by = comes ? 1 : -1;
+
+	e->of[n] = comes;
 	for (uint32_t i = 0; i < e->keys.count; i++) {
 		uint32_t domain = p->keys.of[e->keys.of[i]].domain_of[n];
 
-		if (place_tally_add(&e->nodes.of[i], domain, 1) > 1)
+		/* The domain has other nodes. */
+		if (place_tally_add(&e->nodes.of[i], domain, by) > comes)
 			continue;
-		e->domains.of[i]++;
-		tell_counters(p, e, e->keys.of[i], true);
-	}
-}
-
-static void dismiss(struct place *p, struct place_eligible *e, place_node n)
-{
-	e->of[n] = false;
-	for (uint32_t i = 0; i < e->keys.count; i++) {
-		uint32_t domain = p->keys.of[e->keys.of[i]].domain_of[n];
-
-		if (place_tally_add(&e->nodes.of[i], domain, -1) > 0)
-			continue;
-		e->domains.of[i]--;
-		tell_counters(p, e, e->keys.of[i], false);
+		e->domains.of[i] += (uint32_t)by;
+		tell_counters(p, e, e->keys.of[i], comes);
 	}
 }
 
@@ -195,7 +185,7 @@ void place_unlabel_node(struct place *p, place_node n)
 {
 	for (struct place_eligible *e = p->eligibles; e; e = e->hh.next)
 		if (e->of[n])
-			dismiss(p, e, n);
+			change_node(p, e, n, false);
 	for (uint32_t k = 0; k < p->keys.count; k++)
 		p->keys.of[k].domain_of[n] = PLACE_NONE;
 }
@@ -206,7 +196,7 @@ void place_label_node(struct place *p, place_node n)
 		label_key(p, &p->keys.of[k], n);
 	for (struct place_eligible *e = p->eligibles; e; e = e->hh.next)
 		if (is_eligible(p, e, n))
-			admit(p, e, n);
+			change_node(p, e, n, true);
 }
 
 struct place_eligible *place_eligible_intern(struct place *p, const struct place_rules *affinity,
@@ -239,7 +229,7 @@ struct place_eligible *place_eligible_intern(struct place *p, const struct place
 	e->of = mem_zalloc((size_t)p->node_count + 1, sizeof(*e->of));
 	for (place_node n = 0; n < p->node_count; n++)
 		if (is_eligible(p, e, n))
-			admit(p, e, n);
+			change_node(p, e, n, true);
 	HASH_ADD_KEYPTR(hh, p->eligibles, e->text, strlen(e->text), e);
 	return e;
 }
@@ -381,7 +371,7 @@ bool place_ghost_leave(struct place *p, place_node n)
 		if (sees_ghosts(e) || !e->of[n])
 			continue;
 		count_node(p, e, n, -1);
-		dismiss(p, e, n);
+		change_node(p, e, n, false);
 		left = true;
 	}
 	return left;
@@ -392,7 +382,7 @@ void place_ghost_return(struct place *p, place_node n)
 	for (struct place_eligible *e = p->eligibles; e; e = e->hh.next) {
 		if (sees_ghosts(e) || e->of[n] || !is_eligible(p, e, n))
 			continue;
-		admit(p, e, n);
+		change_node(p, e, n, true);
 		count_node(p, e, n, 1);
 	}
 }

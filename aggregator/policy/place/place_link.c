@@ -36,7 +36,6 @@ struct place_namespace *place_namespace_intern(struct place *p, const char *name
 static void forget_labels(struct place_namespace *in)
 {
 	labels_fini(&in->labels);
-	in->labels = (struct labels){0};
 	in->has_labels = in->bad_labels = false;
 }
 
@@ -91,8 +90,6 @@ static const struct labels *labels_of(const struct place *p, struct place_namesp
 	in->has_labels = true;
 	in->bad_labels = labels_read(object_json_find(object_json_find(json, "metadata"), "labels"),
 				     &in->labels, NULL) != 0;
-	if (in->bad_labels)
-		in->labels = (struct labels){0};
 	cJSON_Delete(json);
 	return in->bad_labels ? NULL : &in->labels;
 }

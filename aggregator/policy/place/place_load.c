@@ -71,9 +71,8 @@ void place_load_node(struct place *p, place_node n)
 bool place_cap_of(const struct place_options *o, const struct view *v)
 {
 	for (size_t n = 0; o->cap.on && n < v->node_count; n++) {
-		int window;
 		const struct window_set *set =
-			window_longest(v->nodes[n]->stats->usage.windows, &window);
+			window_longest(v->nodes[n]->stats->usage.windows, NULL);
 
 		if (set && set->cpu_milli.known)
 			return true;

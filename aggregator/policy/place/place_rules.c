@@ -51,10 +51,8 @@ static void read_selector(struct place_rules *r, const cJSON *json)
 	if (json &&
 	    !place_is_judged(json, PLACE_VALUES_MAX, "labels", &r->unknown, "spec.nodeSelector"))
 		return;
-	if (json && labels_read(json, &r->selector, &error)) {
+	if (json && labels_read(json, &r->selector, &error))
 		place_note(&r->unknown, "spec.nodeSelector: %s", error.text);
-		r->selector = (struct labels){0};
-	}
 }
 
 static void read_affinity(struct place_rules *r, const cJSON *json)
@@ -216,9 +214,8 @@ static void add_label_key(struct place *p, struct place_rules *r, const char *ke
 		r->own_names = true;
 		return;
 	}
-	for (uint32_t i = 0; i < p->label_keys.count; i++)
-		if (strcmp(p->label_keys.of[i], key) == 0)
-			return;
+	if (array_find_text(p->label_keys.of, p->label_keys.count, sizeof(char *), key))
+		return;
 	if (p->hypothetical) {
 		r->own_names = true;
 		return;

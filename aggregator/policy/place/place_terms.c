@@ -13,8 +13,6 @@
 #include "shared/array.h"
 #include "shared/mem.h"
 
-enum { LABEL_VALUE_MAX = 63 };
-
 const char *const place_operators[PLACE_OPERATORS] = {
 	[PLACE_IN] = "In",	   [PLACE_NOT_IN] = "NotIn",
 	[PLACE_EXISTS] = "Exists", [PLACE_DOES_NOT_EXIST] = "DoesNotExist",
@@ -73,48 +71,27 @@ static int check_values(struct place_requirement *r, struct error *error)
 	return r->field ? bad(error, "operator: must be In or NotIn in matchFields") : 0;
 }
 
-static bool is_alphanumeric(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-/* A valid value of a label. */
-static bool is_label_value(const char *text)
-{
-	size_t len = strlen(text);
-
-	if (!len)
-		return true;
-	if (len > LABEL_VALUE_MAX || !is_alphanumeric(text[0]) || !is_alphanumeric(text[len - 1]))
-		return false;
-	for (size_t i = 0; i < len; i++)
-		if (!is_alphanumeric(text[i]) && !strchr("-_.", text[i]))
-			return false;
-	return true;
-}
-
 /* The API accepts any text, as Gt five; the kube-scheduler then matches no node by the term. */
 static bool has_impossible_value(struct place_requirement *r)
 {
 	if ((r->op == PLACE_GT || r->op == PLACE_LT) && !read_number(r->values[0], &r->number))
 		return true;
 	for (uint32_t i = 0; !r->field && i < r->value_count; i++)
-		if (!is_label_value(r->values[i]))
+		if (*r->values[i] && !label_is_name(r->values[i], strlen(r->values[i])))
 			return true;
 	return false;
 }
 
 static int read_operator(const cJSON *json, struct place_requirement *r, struct error *error)
 {
-	const char *name = cJSON_GetStringValue(object_json_find(json, "operator"));
+	const char *name = object_json_text(json, "operator");
+	const char *const *found =
+		array_find_text(place_operators, PLACE_OPERATORS, sizeof(*place_operators), name);
 
-	for (unsigned int i = 0; name && i < PLACE_OPERATORS; i++) {
-		if (strcmp(name, place_operators[i]) == 0) {
-			r->op = (enum place_operator)i;
-			return 0;
-		}
-	}
-	return error_fail(error, -EINVAL, "operator: \"%.60s\" is not known", name ? name : "");
+	if (!found)
+		return error_fail(error, -EINVAL, "operator: \"%.60s\" is not known", name);
+	r->op = (enum place_operator)(found - place_operators);
+	return 0;
 }
 
 static int check_members(const cJSON *json, const char *const *known, struct error *error)

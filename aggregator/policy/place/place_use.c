@@ -170,12 +170,6 @@ static void add_sharer(const struct kube_pod *pod, double part, struct place_res
 	shown->mem_others += mem > 0 ? 0 : part;
 }
 
-/* The node's use beyond its measured pods. */
-static int64_t beyond(int64_t node, int64_t pods)
-{
-	return node > pods ? node - pods : 0;
-}
-
 /* The use of all pods, if a mean with `shown` of them is `used`; room bounds it. */
 static int64_t grown(int64_t used, uint32_t pods, double shown, int64_t room)
 {
@@ -222,9 +216,9 @@ static void divide(const struct view_node *v, bool mem_is_mean, struct place_res
 			add_sharer(vp->pod, part, rest, &shown);
 		}
 	}
-	rest->cpu = beyond(rest->cpu, sum.cpu);
-	rest->variance = beyond(rest->variance, sum.variance);
-	rest->mem = beyond(rest->mem, sum.mem);
+	rest->cpu = int_max(0, rest->cpu - sum.cpu);
+	rest->variance = int_max(0, rest->variance - sum.variance);
+	rest->mem = int_max(0, rest->mem - sum.mem);
 	grow(v, &shown, mem_is_mean, &sum, rest);
 }
 
@@ -247,8 +241,7 @@ void place_use_age(struct place *p, place_node n)
 {
 	const struct node_stats *stats = p->nodes[n].view->stats;
 	enum freshness fresh = node_stats_freshness(stats, p->options.now_ns);
-	int window;
-	const struct window_set *set = window_longest(stats->usage.windows, &window);
+	const struct window_set *set = window_longest(stats->usage.windows, NULL);
 
 	p->nodes[n].silent =
 		fresh == EXPIRED || !set || !set->cpu_milli.known || !memory_of(set)->known;
@@ -256,8 +249,7 @@ void place_use_age(struct place *p, place_node n)
 
 static void read_rest(const struct view_node *v, struct place_rest *out)
 {
-	int window;
-	const struct window_set *set = window_longest(v->stats->usage.windows, &window);
+	const struct window_set *set = window_longest(v->stats->usage.windows, NULL);
 	const struct window_stats *mem = set ? memory_of(set) : NULL;
 
 	*out = (struct place_rest){0};
