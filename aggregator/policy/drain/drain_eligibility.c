@@ -34,14 +34,11 @@ int drain_taint_time(const struct kube_node *node, const char *key, int64_t *out
 
 static bool is_draining(const struct kube_node *node, struct error *why)
 {
-	if (node->lifecycle & 1U << NODE_DRAIN_IN_PROGRESS) {
-		error_set(why, "it has the condition DrainInProgress");
-		return true;
-	}
+	if (node->lifecycle & 1U << NODE_DRAIN_IN_PROGRESS)
+		return error_fail(why, true, "it has the condition DrainInProgress");
 	if (!kube_node_is_draining(node))
 		return false;
-	error_set(why, "it is annotated evenkeel.io/draining");
-	return true;
+	return error_fail(why, true, "it is annotated evenkeel.io/draining");
 }
 
 static bool is_taken_away(const struct kube_node *node, struct error *why)
@@ -49,15 +46,12 @@ static bool is_taken_away(const struct kube_node *node, struct error *why)
 	static const char *const taints[] = {DRAIN_TAINT_DELETION, "karpenter.sh/disrupted",
 					     "karpenter.sh/disruption"};
 
-	if (node->deletion_ns != 0) {
-		error_set(why, "the node object is being deleted");
-		return true;
-	}
+	if (node->deletion_ns != 0)
+		return error_fail(why, true, "the node object is being deleted");
 	for (size_t i = 0; i < sizeof(taints) / sizeof(taints[0]); i++) {
 		if (!taints_find(&node->taints, taints[i]))
 			continue;
-		error_set(why, "it has the taint %s", taints[i]);
-		return true;
+		return error_fail(why, true, "it has the taint %s", taints[i]);
 	}
 	return false;
 }
@@ -121,8 +115,7 @@ static bool is_forbidden(const struct drain_options *o, const struct kube_node *
 	if (!value || strcmp(value, "false") == 0 ||
 	    (o->variant == DRAIN_UPSTREAM && strcmp(value, "true") != 0))
 		return false;
-	error_set(why, "it is annotated %s=%.40s", key, value);
-	return true;
+	return error_fail(why, true, "it is annotated %s=%.40s", key, value);
 }
 
 bool drain_is_disabled(const struct drain_options *o, const struct kube_node *node,
@@ -140,15 +133,14 @@ static bool check_marks(const struct drain_options *o, const struct drain_candid
 		return refuse(out, DRAIN_BEING_DELETED);
 	if (drain_is_disabled(o, c->node, &out->error))
 		return refuse(out, DRAIN_DISABLED_ANNOTATION);
-	if (!c->grouped && o->variant == DRAIN_CORRECTED && drain_control_plane_label(c->node)) {
-		error_set(&out->error, "it is a node of the control plane: it has the label %s",
-			  drain_control_plane_label(c->node));
-		return refuse(out, DRAIN_CONTROL_PLANE);
-	}
-	if (!c->grouped) {
-		error_set(&out->error, "it is in no group");
-		return refuse(out, DRAIN_NOT_AUTOSCALED);
-	}
+	if (!c->grouped && o->variant == DRAIN_CORRECTED && drain_control_plane_label(c->node))
+		return refuse(out,
+			      error_fail(&out->error, DRAIN_CONTROL_PLANE,
+					 "it is a node of the control plane: it has the label %s",
+					 drain_control_plane_label(c->node)));
+	if (!c->grouped)
+		return refuse(out,
+			      error_fail(&out->error, DRAIN_NOT_AUTOSCALED, "it is in no group"));
 	return true;
 }
 
@@ -158,25 +150,22 @@ static bool check_use(const struct drain_options *o, const struct drain_candidat
 	const struct drain_utilization *u = &out->utilization;
 	double threshold;
 
-	if (c->hidden && o->variant == DRAIN_CORRECTED) {
-		error_set(&out->error, "%s", c->hidden);
-		return refuse(out, DRAIN_UNEXPECTED);
-	}
+	if (c->hidden && o->variant == DRAIN_CORRECTED)
+		return refuse(out, error_fail(&out->error, DRAIN_UNEXPECTED, "%s", c->hidden));
 	if (drain_utilization(o, c->node, c->pods, c->pod_count, c->devices, c->gpu, now_ns,
 			      &out->utilization, &out->error))
 		return refuse(out, DRAIN_UNEXPECTED);
 	out->measured = true;
-	if (!c->node->ready && !o->drain_unready) {
-		error_set(&out->error, "it is not ready");
-		return refuse(out, DRAIN_UNREADY_DISABLED);
-	}
+	if (!c->node->ready && !o->drain_unready)
+		return refuse(out,
+			      error_fail(&out->error, DRAIN_UNREADY_DISABLED, "it is not ready"));
 	threshold = u->gpu ? o->gpu_utilization : o->utilization;
-	if (c->node->ready && u->share > threshold) {
-		error_set(&out->error,
-			  "pods request %.1f%% of its allocatable %s, more than %.1f%%",
-			  u->share * 100, u->resource, threshold * 100);
-		return refuse(out, DRAIN_NOT_UNDERUTILIZED);
-	}
+	if (c->node->ready && u->share > threshold)
+		return refuse(
+			out,
+			error_fail(&out->error, DRAIN_NOT_UNDERUTILIZED,
+				   "pods request %.1f%% of its allocatable %s, more than %.1f%%",
+				   u->share * 100, u->resource, threshold * 100));
 	return true;
 }
 
@@ -187,8 +176,10 @@ void drain_eligibility(const struct drain_options *o, const struct drain_candida
 	memset(out, 0, sizeof(*out));
 	out->reason = DRAIN_NONE;
 	if (!c->node) {
-		error_set(&out->error, "the Kubernetes API does not know the node");
-		refuse(out, o->variant == DRAIN_UPSTREAM ? DRAIN_UNEXPECTED : DRAIN_NO_NODE_INFO);
+		refuse(out, error_fail(&out->error,
+				       o->variant == DRAIN_UPSTREAM ? DRAIN_UNEXPECTED
+								    : DRAIN_NO_NODE_INFO,
+				       "the Kubernetes API does not know the node"));
 		return;
 	}
 	if (o->variant == DRAIN_UPSTREAM && !check_recent(o, c, failed, out))
@@ -198,10 +189,9 @@ void drain_eligibility(const struct drain_options *o, const struct drain_candida
 	if (o->variant == DRAIN_CORRECTED && !check_recent(o, c, failed, out))
 		return;
 	error_set(&out->error, "%s", "");
-	if (c->silent && o->variant == DRAIN_CORRECTED) {
-		error_set(&out->error, "its agent is silent: it is not known to be idle");
-		refuse(out, DRAIN_NOT_MEASURED);
-	}
+	if (c->silent && o->variant == DRAIN_CORRECTED)
+		refuse(out, error_fail(&out->error, DRAIN_NOT_MEASURED,
+				       "its agent is silent: it is not known to be idle"));
 }
 
 /* --- utilisation */

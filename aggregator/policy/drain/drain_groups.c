@@ -84,7 +84,7 @@ uint32_t drain_groups_add(struct drain_groups *g, const char *name)
 {
 	size_t before = g->count, at;
 
-	g->of = drain_put_name(g->of, &g->count, sizeof(*g->of), name, &at);
+	g->of = array_put_name(g->of, &g->count, sizeof(*g->of), name, &at);
 	if (g->count > before)
 		g->of[at].max = -1;
 	return (uint32_t)at;
@@ -120,9 +120,8 @@ static bool fits(int64_t left, int64_t amount, const char *what, struct error *w
 {
 	if (left < 0 || amount <= left)
 		return true;
-	error_set(why, "%" PRId64 " %s would go, and only %" PRId64 " more may", amount, what,
-		  left);
-	return false;
+	return error_fail(why, false, "%" PRId64 " %s would go, and only %" PRId64 " more may",
+			  amount, what, left);
 }
 
 static void use(int64_t *left, int64_t amount)

@@ -84,7 +84,7 @@ struct drain_recorded *drain_state_set_recorded(struct drain_state *s, const cha
 	size_t at;
 
 	s->recorded =
-		drain_put_name(s->recorded, &s->recorded_count, sizeof(*s->recorded), node, &at);
+		array_put_name(s->recorded, &s->recorded_count, sizeof(*s->recorded), node, &at);
 	s->recorded[at].event = event;
 	s->recorded[at].reason = reason;
 	return &s->recorded[at];
@@ -119,10 +119,8 @@ static void note_node(struct drain_run *r, const struct drain_plan_node *n)
 				      .reason = why ? why->code : DRAIN_NONE,
 				      .node = (char *)n->name};
 	struct drain_state *s = r->state;
-	bool found;
-	size_t at = array_find_name(s->recorded, s->recorded_count, sizeof(*s->recorded), n->name,
-				    &found);
-	struct drain_recorded *last = found ? &s->recorded[at] : NULL;
+	struct drain_recorded *last =
+		array_search_name(s->recorded, s->recorded_count, sizeof(*s->recorded), n->name);
 	struct buf text = BUF_INIT;
 
 	if (n->verdict == DRAIN_UNEXAMINED) {

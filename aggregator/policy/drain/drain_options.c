@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "aggregator/policy/drain/drain_options.h"
 
-#include <string.h>
-
-#include "shared/array.h"
-#include "shared/mem.h"
-
 void drain_options_default(struct drain_options *o)
 {
 	*o = (struct drain_options){
@@ -69,21 +64,4 @@ const char *const drain_remedies[] = {
 const char *drain_reason_unblock(enum drain_reason r)
 {
 	return rows[r].unblock;
-}
-
-void *drain_put_name(void *array, size_t *count, size_t size, const char *name, size_t *at)
-{
-	bool found;
-	char *of, *place, *copy;
-
-	*at = array_find_name(array, *count, size, name, &found);
-	if (found)
-		return array;
-	of = array_grow(array, *count, size);
-	place = of + *at * size;
-	memmove(place + size, place, ((*count)++ - *at) * size);
-	memset(place, 0, size);
-	copy = mem_strdup(name);
-	memcpy(place, &copy, sizeof(copy));
-	return of;
 }

@@ -125,12 +125,6 @@ enum drain_remedy {
 
 extern const char *const drain_remedies[DRAIN_REMEDIES];
 
-/*
- * Adds the name to an array of array_find_name() where it is missing, with an element of zeros and a copy of the
- * name. Returns the array, which may have moved; *at: the index of the name.
- */
-void *drain_put_name(void *array, size_t *count, size_t size, const char *name, size_t *at);
-
 /* The word for the count: "1 pod", "0 pods". */
 static inline const char *drain_plural(uint64_t count, const char *one, const char *more)
 {

@@ -89,14 +89,12 @@ bool drain_hides_pod(const struct cluster *cluster, const char *node, struct err
 	for (uint32_t i = 0; i < u->count; i++) {
 		if (strcmp(u->of[i].node, node) != 0)
 			continue;
-		error_set(why, "its pod %.63s/%.253s cannot be read: %s", u->of[i].namespace,
-			  u->of[i].name, u->of[i].why);
-		return true;
+		return error_fail(why, true, "its pod %.63s/%.253s cannot be read: %s",
+				  u->of[i].namespace, u->of[i].name, u->of[i].why);
 	}
 	if (!u->more)
 		return false;
-	error_set(why, "more pods than are told cannot be read, and may be on it");
-	return true;
+	return error_fail(why, true, "more pods than are told cannot be read, and may be on it");
 }
 
 static double share_of(double part, int64_t whole)
@@ -106,11 +104,9 @@ static double share_of(double part, int64_t whole)
 
 bool drain_used_share(const struct view_node *n, int64_t now_ns, double *share)
 {
+	const struct window_set *set = window_longest(n->stats->usage.windows, NULL);
 	const struct window_stats *mem;
-	const struct window_set *set;
-	int window;
 
-	set = window_longest(n->stats->usage.windows, &window);
 	if (!drain_is_measured(n, now_ns) || !set || !set->cpu_milli.known)
 		return false;
 	mem = set->working_set_bytes.known ? &set->working_set_bytes : &set->mem_bytes;

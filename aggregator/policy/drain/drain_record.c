@@ -289,8 +289,5 @@ void drain_plan_free(struct drain_plan *p)
 
 const struct drain_plan_node *drain_plan_find(const struct drain_plan *p, const char *node)
 {
-	bool found;
-	size_t at = array_find_name(p->nodes, p->node_count, sizeof(*p->nodes), node, &found);
-
-	return found ? &p->nodes[at] : NULL;
+	return array_search_name(p->nodes, p->node_count, sizeof(*p->nodes), node);
 }

@@ -52,10 +52,12 @@ bool drain_is_long_terminating(const struct kube_pod *pod, int64_t now_ns)
 	       elapsed_ns(now_ns, pod->deletion_ns) > (grace_sec + OVERDUE_SEC) * DRAIN_SECOND_NS;
 }
 
-static void block(struct drain_status *out, enum drain_reason reason)
+/* Always true. */
+static bool block(struct drain_status *out, enum drain_reason reason)
 {
 	out->outcome = DRAIN_POD_BLOCK;
 	out->reason = reason;
+	return true;
 }
 
 /* --- unreadable budgets, which the API server still enforces */
@@ -64,10 +66,10 @@ static bool hold_for_source(const struct drain_question *q, const struct model_s
 {
 	if (s->state != SOURCE_LISTING && s->state != SOURCE_FORBIDDEN)
 		return false;
-	block(q->out, DRAIN_PDBS_UNKNOWN);
-	error_set(q->why, "PodDisruptionBudgets are not known: %s%s%.200s",
-		  source_state_name(s->state), *s->message ? ": " : "", s->message);
-	return true;
+	return block(q->out,
+		     error_fail(q->why, DRAIN_PDBS_UNKNOWN,
+				"PodDisruptionBudgets are not known: %s%s%.200s",
+				source_state_name(s->state), *s->message ? ": " : "", s->message));
 }
 
 /* A budget of the pod's namespace, or of an unknown one, may select the pod. */
@@ -78,16 +80,14 @@ static bool hold_for_unreadable(const struct drain_question *q, const struct unr
 
 		if (*namespace && strcmp(namespace, q->pod->object.namespace) != 0)
 			continue;
-		block(q->out, DRAIN_PDBS_UNKNOWN);
-		error_set(q->why, "PodDisruptionBudget %.60s cannot be read: %s", u->of[i].name,
-			  u->of[i].why);
-		return true;
+		return block(q->out, error_fail(q->why, DRAIN_PDBS_UNKNOWN,
+						"PodDisruptionBudget %.60s cannot be read: %s",
+						u->of[i].name, u->of[i].why));
 	}
 	if (!u->more)
 		return false;
-	block(q->out, DRAIN_PDBS_UNKNOWN);
-	error_set(q->why, "more PodDisruptionBudgets than are told cannot be read");
-	return true;
+	return block(q->out, error_fail(q->why, DRAIN_PDBS_UNKNOWN,
+					"more PodDisruptionBudgets than are told cannot be read"));
 }
 
 static bool hold_for_hidden_budgets(const struct drain_question *q)
@@ -155,11 +155,12 @@ static void judge_replicas(const struct drain_question *q, const struct object *
 		return;
 	if (w->replicas >= q->context->options->min_replicas)
 		return;
-	block(q->out, DRAIN_MIN_REPLICAS);
-	error_set(q->why, "its %s %s wants %" PRId32 " %s, fewer than the %" PRId64 " it must have",
-		  object_kind_name(owner->kind), owner->name, w->replicas,
-		  drain_plural(w->replicas, "replica", "replicas"),
-		  q->context->options->min_replicas);
+	block(q->out,
+	      error_fail(q->why, DRAIN_MIN_REPLICAS,
+			 "its %s %s wants %" PRId32 " %s, fewer than the %" PRId64 " it must have",
+			 object_kind_name(owner->kind), owner->name, w->replicas,
+			 drain_plural(w->replicas, "replica", "replicas"),
+			 q->context->options->min_replicas));
 }
 
 static void ask_replica_count(const struct drain_question *q)
@@ -176,13 +177,12 @@ static void ask_replica_count(const struct drain_question *q)
 		return;
 	owner = cluster_find(q->context->cluster, kind, q->pod->object.namespace, ref->name);
 	if (!owner || (is_corrected(q->context) && *owner->uid && *ref->uid &&
-		       strcmp(owner->uid, ref->uid) != 0)) {
-		block(q->out, DRAIN_CONTROLLER_NOT_FOUND);
-		error_set(q->why, "its owner, %s %s, is not there%s", ref->kind, ref->name,
-			  owner ? ": another has its name" : "");
-		return;
-	}
-	judge_replicas(q, owner);
+		       strcmp(owner->uid, ref->uid) != 0))
+		block(q->out, error_fail(q->why, DRAIN_CONTROLLER_NOT_FOUND,
+					 "its owner, %s %s, is not there%s", ref->kind, ref->name,
+					 owner ? ": another has its name" : ""));
+	else
+		judge_replicas(q, owner);
 }
 
 /* --- 4 to 7: it goes */
@@ -224,15 +224,15 @@ static void ask_replicated(const struct drain_question *q)
 					    "StatefulSet", NULL};
 	const struct owner_ref *owner = &q->pod->template->owner;
 
-	if (!*owner->kind) {
-		block(q->out, DRAIN_NOT_REPLICATED);
-		error_set(q->why, "no controller would make it anew");
-	} else if (q->context->options->skip_custom_controllers &&
-		   !array_has_text(kinds, owner->kind)) {
-		block(q->out, DRAIN_NOT_REPLICATED);
-		error_set(q->why, "its controller, %s %s, is of a kind that need not make it anew",
-			  owner->kind, owner->name);
-	}
+	if (!*owner->kind)
+		block(q->out,
+		      error_fail(q->why, DRAIN_NOT_REPLICATED, "no controller would make it anew"));
+	else if (q->context->options->skip_custom_controllers &&
+		 !array_has_text(kinds, owner->kind))
+		block(q->out,
+		      error_fail(q->why, DRAIN_NOT_REPLICATED,
+				 "its controller, %s %s, is of a kind that need not make it anew",
+				 owner->kind, owner->name));
 }
 
 static void ask_system(const struct drain_question *q)
@@ -248,32 +248,29 @@ static void ask_system(const struct drain_question *q)
 			q->out->outcome = DRAIN_POD_OK;
 		return;
 	}
-	block(q->out, DRAIN_KUBE_SYSTEM_POD);
-	error_set(q->why,
-		  "it is in kube-system, has no PodDisruptionBudget, and is not older than %" PRId64
-		  " s",
-		  q->context->options->system_timeout_ns / DRAIN_SECOND_NS);
+	block(q->out,
+	      error_fail(q->why, DRAIN_KUBE_SYSTEM_POD,
+			 "it is in kube-system, has no PodDisruptionBudget, and is not older "
+			 "than %" PRId64 " s",
+			 q->context->options->system_timeout_ns / DRAIN_SECOND_NS));
 }
 
 static void ask_not_safe_to_evict(const struct drain_question *q)
 {
 	const char *word = annotation(q->pod, ANNOTATION("safe-to-evict"));
 
-	if (word && strcmp(word, "false") == 0) {
-		block(q->out, DRAIN_NOT_SAFE_TO_EVICT);
-		error_set(q->why, "it is annotated " ANNOTATION("safe-to-evict") "=false");
-	} else if (is_corrected(q->context) && word && strcmp(word, "true") != 0 &&
-		   strcmp(word, "on-completion") != 0) {
-		block(q->out, DRAIN_NOT_SAFE_TO_EVICT);
-		error_set(q->why,
-			  "its annotation " ANNOTATION(
-				  "safe-to-evict") "=%.40s has no known meaning",
-			  word);
-	} else if (is_corrected(q->context) && must_not_be_disrupted(q->pod)) {
-		block(q->out, DRAIN_NOT_SAFE_TO_EVICT);
-		error_set(q->why, "it is annotated karpenter.sh/do-not-disrupt=%.40s",
-			  annotation(q->pod, "karpenter.sh/do-not-disrupt"));
-	}
+	if (word && strcmp(word, "false") == 0)
+		block(q->out, error_fail(q->why, DRAIN_NOT_SAFE_TO_EVICT,
+					 "it is annotated %s=false", ANNOTATION("safe-to-evict")));
+	else if (is_corrected(q->context) && word && strcmp(word, "true") != 0 &&
+		 strcmp(word, "on-completion") != 0)
+		block(q->out, error_fail(q->why, DRAIN_NOT_SAFE_TO_EVICT,
+					 "its annotation %s=%.40s has no known meaning",
+					 ANNOTATION("safe-to-evict"), word));
+	else if (is_corrected(q->context) && must_not_be_disrupted(q->pod))
+		block(q->out, error_fail(q->why, DRAIN_NOT_SAFE_TO_EVICT,
+					 "it is annotated karpenter.sh/do-not-disrupt=%.40s",
+					 annotation(q->pod, "karpenter.sh/do-not-disrupt")));
 }
 
 /* Exact match in a list with commas. */
@@ -298,9 +295,9 @@ static void ask_local_storage(const struct drain_question *q)
 	for (size_t i = 0; i < volumes->count; i++) {
 		if (list && is_listed(list, volumes->of[i].key))
 			continue;
-		block(q->out, DRAIN_LOCAL_STORAGE);
-		error_set(q->why, "its volume %.60s (%s) is lost with the node", volumes->of[i].key,
-			  volumes->of[i].value);
+		block(q->out, error_fail(q->why, DRAIN_LOCAL_STORAGE,
+					 "its volume %.60s (%s) is lost with the node",
+					 volumes->of[i].key, volumes->of[i].value));
 		return;
 	}
 }

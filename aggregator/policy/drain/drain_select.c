@@ -26,8 +26,8 @@ static void check_due(const struct drain_options *o, struct drain_removable *n, 
 		return;
 	}
 	if (drain_timer_threshold_ns(n->timer, o) < 0) {
-		n->reason = DRAIN_UNEXPECTED;
-		error_set(&n->error, "how long it must be unneeded is not known");
+		n->reason = error_fail(&n->error, DRAIN_UNEXPECTED,
+				       "how long it must be unneeded is not known");
 		return;
 	}
 	if (drain_is_disabled(o, n->node, &n->error)) {
@@ -115,17 +115,16 @@ void drain_select_atomic(const struct drain_groups *g, struct drain_removable *n
 
 		if (!may_go(n))
 			continue;
-		if (n->group == DRAIN_NO_GROUP) {
-			n->reason = DRAIN_NOT_AUTOSCALED;
-			error_set(&n->error, "it is in no group");
-		} else if (drain_group_is_atomic(g, n->group) &&
-			   !drain_group_is_covered(&g->of[n->group], left[n->group])) {
-			n->reason = DRAIN_ATOMIC_FAILED;
-			error_set(&n->error,
-				  "group \"%.60s\" goes as a whole, and %" PRId64 " of its %" PRId64
-				  " nodes could",
-				  g->of[n->group].name, left[n->group], g->of[n->group].registered);
-		}
+		if (n->group == DRAIN_NO_GROUP)
+			n->reason =
+				error_fail(&n->error, DRAIN_NOT_AUTOSCALED, "it is in no group");
+		else if (drain_group_is_atomic(g, n->group) &&
+			 !drain_group_is_covered(&g->of[n->group], left[n->group]))
+			n->reason = error_fail(&n->error, DRAIN_ATOMIC_FAILED,
+					       "group \"%.60s\" goes as a whole, and %" PRId64
+					       " of its %" PRId64 " nodes could",
+					       g->of[n->group].name, left[n->group],
+					       g->of[n->group].registered);
 	}
 	free(left);
 }

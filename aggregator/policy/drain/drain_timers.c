@@ -20,10 +20,7 @@ void drain_timers_fini(struct drain_timers *t)
 
 const struct drain_timer *drain_timers_find(const struct drain_timers *t, const char *node)
 {
-	bool found;
-	size_t at = array_find_name(t->of, t->count, sizeof(*t->of), node, &found);
-
-	return found ? &t->of[at] : NULL;
+	return array_search_name(t->of, t->count, sizeof(*t->of), node);
 }
 
 void drain_timers_update(struct drain_timers *t, enum drain_variant variant,
@@ -39,7 +36,7 @@ void drain_timers_update(struct drain_timers *t, enum drain_variant variant,
 		    (nodes[i].seen != DRAIN_SEEN_UNNEEDED && (!old || variant == DRAIN_UPSTREAM)))
 			continue;
 		next.of =
-			drain_put_name(next.of, &next.count, sizeof(*next.of), nodes[i].node, &at);
+			array_put_name(next.of, &next.count, sizeof(*next.of), nodes[i].node, &at);
 		next.of[at].since_ns = old ? old->since_ns : now_ns;
 		next.of[at].kind = nodes[i].ready ? DRAIN_TIMER_UNNEEDED : DRAIN_TIMER_UNREADY;
 	}
@@ -55,7 +52,7 @@ void drain_timers_load(struct drain_timers *t, const struct drain_timer *record,
 
 	if (elapsed_ns(now_ns, saved_ns) > ttl_ns)
 		return;
-	t->of = drain_put_name(t->of, &t->count, sizeof(*t->of), record->node, &at);
+	t->of = array_put_name(t->of, &t->count, sizeof(*t->of), record->node, &at);
 	if (t->count == before && t->of[at].since_ns >= since_ns)
 		return;
 	t->of[at].since_ns = since_ns;
@@ -116,10 +113,9 @@ void drain_unremovable_update(struct drain_unremovable *u, enum drain_variant va
 
 	for (size_t i = 0; i < u->count; i++) {
 		struct drain_failure *f = &u->of[i];
-		bool known;
 
-		array_find_name(nodes, count, sizeof(*nodes), f->node, &known);
-		if (!known || f->until_ns <= now_ns) {
+		if (!array_search_name(nodes, count, sizeof(*nodes), f->node) ||
+		    f->until_ns <= now_ns) {
 			failure_fini(f);
 			continue;
 		}
@@ -140,7 +136,7 @@ void drain_unremovable_add(struct drain_unremovable *u, const char *node,
 	struct drain_failure *f;
 	size_t at;
 
-	u->of = drain_put_name(u->of, &u->count, sizeof(*u->of), node, &at);
+	u->of = array_put_name(u->of, &u->count, sizeof(*u->of), node, &at);
 	f = &u->of[at];
 	free(f->why.text);
 	f->why = *why;
@@ -152,8 +148,5 @@ void drain_unremovable_add(struct drain_unremovable *u, const char *node,
 const struct drain_failure *drain_unremovable_recent(const struct drain_unremovable *u,
 						     const char *node)
 {
-	bool found;
-	size_t at = array_find_name(u->of, u->count, sizeof(*u->of), node, &found);
-
-	return found ? &u->of[at] : NULL;
+	return array_search_name(u->of, u->count, sizeof(*u->of), node);
 }

@@ -75,10 +75,10 @@ static int64_t left_by(struct wave *w, const char *why, int64_t nodes, int64_t a
 
 	if (most == DRAIN_UNLIMITED)
 		return INT64_MAX;
-	error_set(&w->schedule,
-		  "budget %zu (nodes: %.20s) allows %d nodes away at once, and %" PRId64 " are",
-		  which + 1, c->windows[which].nodes, most, away);
-	return most > away ? most - away : 0;
+	return error_fail(&w->schedule, most > away ? most - away : 0,
+			  "budget %zu (nodes: %.20s) allows %d nodes away at once, and %" PRId64
+			  " are",
+			  which + 1, c->windows[which].nodes, most, away);
 }
 
 /* Nodes in deletion and unready nodes count as away. */
