@@ -162,11 +162,6 @@ static void write_document(struct buf *out, cJSON *tree)
 
 /* --- objects */
 
-static cJSON *add_object(cJSON *to, const char *member)
-{
-	return cJSON_AddObjectToObject(to, member);
-}
-
 static cJSON *new_object(const char *api_version, const char *kind, const char *namespace,
 			 const char *name)
 {
@@ -174,12 +169,12 @@ static cJSON *new_object(const char *api_version, const char *kind, const char *
 
 	cJSON_AddStringToObject(object, "apiVersion", api_version);
 	cJSON_AddStringToObject(object, "kind", kind);
-	metadata = add_object(object, "metadata");
+	metadata = cJSON_AddObjectToObject(object, "metadata");
 	cJSON_AddStringToObject(metadata, "name", name);
 	if (*namespace)
 		cJSON_AddStringToObject(metadata, "namespace", namespace);
-	cJSON_AddStringToObject(add_object(metadata, "labels"), "app.kubernetes.io/part-of",
-				"evenkeel");
+	cJSON_AddStringToObject(cJSON_AddObjectToObject(metadata, "labels"),
+				"app.kubernetes.io/part-of", "evenkeel");
 	return object;
 }
 
@@ -187,7 +182,8 @@ static cJSON *own_selector(const char *name)
 {
 	cJSON *selector = cJSON_CreateObject();
 
-	cJSON_AddStringToObject(add_object(selector, "matchLabels"), SLACK_CLASS_LABEL, name);
+	cJSON_AddStringToObject(cJSON_AddObjectToObject(selector, "matchLabels"), SLACK_CLASS_LABEL,
+				name);
 	return selector;
 }
 
@@ -213,8 +209,8 @@ static cJSON *container_of(const struct slack_class *c, const char *image)
 
 	cJSON_AddStringToObject(container, "name", "placeholder");
 	cJSON_AddStringToObject(container, "image", image);
-	resources = add_object(container, "resources");
-	requests = add_object(resources, "requests");
+	resources = cJSON_AddObjectToObject(container, "resources");
+	requests = cJSON_AddObjectToObject(resources, "requests");
 	while (resources_next(asks, &at, &name, &amount)) {
 		if (strcmp(name, "pods") == 0)
 			continue;
@@ -222,7 +218,7 @@ static cJSON *container_of(const struct slack_class *c, const char *image)
 		if (strcmp(name, "cpu") == 0 || strcmp(name, "memory") == 0 ||
 		    strcmp(name, "ephemeral-storage") == 0)
 			continue;
-		limits = limits ? limits : add_object(resources, "limits");
+		limits = limits ? limits : cJSON_AddObjectToObject(resources, "limits");
 		add_amount(limits, name, amount);
 	}
 	return container;
@@ -263,7 +259,7 @@ static void spread_own(cJSON *constraints, const char *name)
 static cJSON *template_of(const struct slack_class *c, const char *image, const char *balloon)
 {
 	cJSON *tree = cJSON_Parse(c->record->template->text), *out = cJSON_CreateObject();
-	cJSON *metadata = add_object(out, "metadata"), *labels, *containers;
+	cJSON *metadata = cJSON_AddObjectToObject(out, "metadata"), *labels, *containers;
 	cJSON *spec = *c->signature ? cJSON_Parse(c->signature) : cJSON_CreateObject();
 
 	cJSON_AddItemToObject(out, "spec", spec);
@@ -275,7 +271,8 @@ static cJSON *template_of(const struct slack_class *c, const char *image, const 
 	cJSON_AddItemToArray(containers, container_of(c, image));
 	if (balloon) {
 		cJSON_DeleteItemFromObjectCaseSensitive(metadata, "labels");
-		cJSON_AddStringToObject(add_object(metadata, "labels"), SLACK_CLASS_LABEL, balloon);
+		cJSON_AddStringToObject(cJSON_AddObjectToObject(metadata, "labels"),
+					SLACK_CLASS_LABEL, balloon);
 		keep_apart(cJSON_GetObjectItemCaseSensitive(spec, "affinity"), balloon);
 		spread_own(cJSON_GetObjectItemCaseSensitive(spec, "topologySpreadConstraints"),
 			   balloon);
@@ -294,10 +291,10 @@ static cJSON *balloon(const struct slack_class *c, const struct slack_yaml_optio
 
 	balloon_name(c->key, name);
 	object = new_object("apps/v1", "Deployment", namespace, name);
-	spec = add_object(object, "spec");
+	spec = cJSON_AddObjectToObject(object, "spec");
 	cJSON_AddNumberToObject(spec, "replicas", c->wanted);
 	/* New balloons of another size find room only when the old ones are gone. */
-	cJSON_AddStringToObject(add_object(spec, "strategy"), "type", "Recreate");
+	cJSON_AddStringToObject(cJSON_AddObjectToObject(spec, "strategy"), "type", "Recreate");
 	cJSON_AddItemToObject(spec, "selector", own_selector(name));
 	template = template_of(c, o->image, name);
 	pod = cJSON_GetObjectItemCaseSensitive(template, "spec");
@@ -349,7 +346,7 @@ static bool add_scalable(cJSON *spec, const struct slack_class *c)
 	kind = mem_strndup(slash + 1, (size_t)(name - slash - 1));
 	group = scalable_group(kind);
 	if (group) {
-		ref = add_object(spec, "scalableRef");
+		ref = cJSON_AddObjectToObject(spec, "scalableRef");
 		cJSON_AddStringToObject(ref, "apiGroup", group);
 		cJSON_AddStringToObject(ref, "kind", kind);
 		cJSON_AddStringToObject(ref, "name", name + 1);
@@ -367,13 +364,14 @@ static void write_buffer(const struct slack_class *c, const struct slack_yaml_op
 
 	balloon_name(c->key, name);
 	object = new_object("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", namespace, name);
-	spec = add_object(object, "spec");
+	spec = cJSON_AddObjectToObject(object, "spec");
 	if (!add_scalable(spec, c)) {
 		cJSON *template = new_object("v1", "PodTemplate", namespace, name);
 
 		cJSON_AddItemToObject(template, "template", template_of(c, o->image, NULL));
 		write_document(out, template);
-		cJSON_AddStringToObject(add_object(spec, "podTemplateRef"), "name", name);
+		cJSON_AddStringToObject(cJSON_AddObjectToObject(spec, "podTemplateRef"), "name",
+					name);
 	}
 	cJSON_AddNumberToObject(spec, "replicas", c->wanted);
 	write_document(out, object);

@@ -78,11 +78,13 @@ struct topologies {
 
 static uint32_t count_domains(const struct slack_run *r, struct topologies *known, const char *key)
 {
-	for (size_t i = 0; i < known->count; i++)
-		if (strcmp(known->of[i].key, key) == 0)
-			return known->of[i].domains;
-	ARRAY_ADD(known->of, known->count) = (struct topology){key, count_values(r, key)};
-	return known->of[known->count - 1].domains;
+	struct topology *t = array_find_text(known->of, known->count, sizeof(*known->of), key);
+
+	if (!t) {
+		ARRAY_ADD(known->of, known->count) = (struct topology){key, count_values(r, key)};
+		t = &known->of[known->count - 1];
+	}
+	return t->domains;
 }
 
 static uint32_t count_choices(struct slack_run *r, struct topologies *known,

@@ -284,7 +284,7 @@ static bool is_alike(const struct slack_run *r, uint32_t minder, place_node a, p
 		const char *x = labels_find(&r->view->nodes[a]->model->node->labels, p->keys[k]);
 		const char *y = labels_find(&r->view->nodes[b]->model->node->labels, p->keys[k]);
 
-		if (x && y ? strcmp(x, y) != 0 : x != y)
+		if (!array_is_same_text(x, y))
 			return false;
 	}
 	return true;

@@ -16,6 +16,7 @@
 
 #include "aggregator/model/object_json.h"
 #include "aggregator/policy/slack/slack_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 #define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
@@ -39,10 +40,8 @@ static void add_key(struct slack_pattern *p, const cJSON *term)
 	const char *key = cJSON_GetStringValue(object_json_find(term, "topologyKey"));
 
 	p->minds_others = true;
-	for (size_t i = 0; key && i < p->key_count; i++)
-		if (strcmp(p->keys[i], key) == 0)
-			return;
-	if (key && p->key_count < SLACK_KEYS_MAX)
+	if (key && p->key_count < SLACK_KEYS_MAX &&
+	    !array_find_text(p->keys, p->key_count, sizeof(*p->keys), key))
 		p->keys[p->key_count++] = mem_strdup(key);
 }
 

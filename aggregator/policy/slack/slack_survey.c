@@ -40,8 +40,7 @@ static void survey_use(struct slack_survey *s, const struct view_node *v, size_t
 		       const struct slack_options *o)
 {
 	enum freshness fresh = node_stats_freshness(v->stats, now_ns);
-	int window;
-	const struct window_set *set = window_longest(v->stats->usage.windows, &window);
+	const struct window_set *set = window_longest(v->stats->usage.windows, NULL);
 	const struct window_stats *mem;
 
 	if (!set || !set->cpu_milli.known)

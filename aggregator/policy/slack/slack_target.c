@@ -25,16 +25,9 @@
 
 typedef __int128 wide;
 
-static int64_t narrow(wide value)
-{
-	if (value < -INT64_MAX)
-		return -INT64_MAX;
-	return value > INT64_MAX ? INT64_MAX : (int64_t)value;
-}
-
 static int64_t divide_up(wide value, wide by)
 {
-	return narrow((value + by - 1) / by);
+	return int_clamp((value + by - 1) / by);
 }
 
 bool slack_amount_fits(const struct slack_amount *a, const struct slack_amount *b)
@@ -44,8 +37,8 @@ bool slack_amount_fits(const struct slack_amount *a, const struct slack_amount *
 
 void slack_amount_add(struct slack_amount *to, const struct slack_amount *more, int64_t count)
 {
-	to->cpu_milli = narrow((wide)to->cpu_milli + (wide)more->cpu_milli * count);
-	to->mem_bytes = narrow((wide)to->mem_bytes + (wide)more->mem_bytes * count);
+	to->cpu_milli = int_clamp((wide)to->cpu_milli + (wide)more->cpu_milli * count);
+	to->mem_bytes = int_clamp((wide)to->mem_bytes + (wide)more->mem_bytes * count);
 }
 
 void slack_amount_max(struct slack_amount *to, const struct slack_amount *other)
@@ -166,7 +159,7 @@ static int64_t divide_down(wide value, wide by, bool *less)
 	if (value > 0 && value < by)
 		return 1;
 	*less |= value % by != 0;
-	return narrow(value / by);
+	return int_clamp(value / by);
 }
 
 /* Scales the unit down to the node that holds the largest share of it. */

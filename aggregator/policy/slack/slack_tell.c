@@ -49,15 +49,10 @@ void slack_write_amount(struct buf *out, const struct slack_amount *a)
 
 /* --- moves */
 
-static bool same_text(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 static bool same_line(const struct slack_move *a, const struct slack_move *b)
 {
-	return a->cause == b->cause && a->filter == b->filter && same_text(a->class, b->class) &&
-	       same_text(a->by, b->by);
+	return a->cause == b->cause && a->filter == b->filter &&
+	       array_is_same_text(a->class, b->class) && array_is_same_text(a->by, b->by);
 }
 
 /* "n1, n2 (2), n7": the origins or the destinations. */
@@ -69,7 +64,8 @@ static void write_nodes(struct buf *out, const struct slack_move *moves, size_t 
 		const char *node = to ? moves[i].to : moves[i].from;
 
 		for (same = 1; i + same < count; same++)
-			if (!same_text(node, to ? moves[i + same].to : moves[i + same].from))
+			if (!array_is_same_text(node,
+						to ? moves[i + same].to : moves[i + same].from))
 				break;
 		if (told++ == NODES_TOLD) {
 			buf_printf(out, " and %zu more", count - i);
