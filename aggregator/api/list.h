@@ -51,9 +51,9 @@ struct list_item {
 /* Keeps the first q->limit of the items offered, in time O(log limit) each. */
 struct list_pick {
 	const struct list_query *query;
-	struct list_item *items; /* while offering: a heap with the last of the order on top */
+	struct list_item *items; /* room for twice the limit */
 	size_t count;
-	bool more; /* something was offered that found no place */
+	bool more; /* something was offered that found no place; the first q->limit are sorted then */
 };
 
 void list_pick_init(struct list_pick *p, const struct list_query *q);
