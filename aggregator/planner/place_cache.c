@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A few entries under one lock, which is held for choosing an entry only: the caller builds, updates
- * and uses its core without the lock. The core that was used last is taken first, as it needs the
+ * A few cores under one lock, which is held for choosing one only: the caller builds, updates and
+ * uses its core without the lock. The core that was used last is taken first, as it needs the
  * smallest update; the second is built when two callers work at once. A third caller waits for
  * milliseconds.
  *
@@ -23,17 +23,17 @@
 
 #define IDLE_NS (600 * NS_PER_SEC)
 
-struct cached {
-	struct place *place; /* owned; NULL: none, or it is being built */
-	bool taken;
-	int64_t taken_ns; /* when it was taken last */
-};
-
 struct place_cache {
 	pthread_mutex_t lock;
 	pthread_cond_t given;
 	/* under lock */
-	struct cached entries[PLACE_CACHE_MAX];
+	size_t taken; /* cores, including those that are being built */
+	int64_t taken_ns; /* when one was taken last */
+	size_t count;
+	struct cached {
+		struct place *place; /* owned */
+		int64_t taken_ns; /* of the cache, when it was given back */
+	} idle[PLACE_CACHE_MAX]; /* the one that was used last stands last */
 };
 
 struct place_cache *place_cache_new(void)
@@ -49,28 +49,11 @@ void place_cache_free(struct place_cache *cache)
 {
 	if (!cache)
 		return;
-	for (size_t i = 0; i < PLACE_CACHE_MAX; i++) {
-		assert(!cache->entries[i].taken);
-		place_free(cache->entries[i].place);
-	}
+	assert(!cache->taken);
+	place_cache_tidy(cache, INT64_MAX);
 	pthread_cond_destroy(&cache->given);
 	pthread_mutex_destroy(&cache->lock);
 	free(cache);
-}
-
-/* Under lock. The free entry that was taken last, or NULL. */
-static struct cached *find_free(struct place_cache *cache)
-{
-	struct cached *best = NULL;
-
-	for (size_t i = 0; i < PLACE_CACHE_MAX; i++) {
-		struct cached *s = &cache->entries[i];
-
-		if (!s->taken && (!best || (s->place && !best->place) ||
-				  (s->place && s->taken_ns > best->taken_ns)))
-			best = s;
-	}
-	return best;
 }
 
 static struct place *build(struct view *v, int64_t now_ns)
@@ -84,65 +67,56 @@ static struct place *build(struct view *v, int64_t now_ns)
 
 struct place *place_cache_take(struct place_cache *cache, struct view *v, int64_t now_ns)
 {
-	struct place *p;
-	struct cached *s;
+	struct place *p = NULL;
 
 	if (!cache)
 		return build(v, now_ns);
 	place_cache_tidy(cache, now_ns);
 	pthread_mutex_lock(&cache->lock);
-	for (s = find_free(cache); !s; s = find_free(cache))
+	while (cache->taken == PLACE_CACHE_MAX)
 		pthread_cond_wait(&cache->given, &cache->lock);
-	s->taken = true;
-	s->taken_ns = now_ns;
-	p = s->place;
+	cache->taken++;
+	cache->taken_ns = now_ns;
+	if (cache->count)
+		p = cache->idle[--cache->count].place;
 	pthread_mutex_unlock(&cache->lock);
-	if (p) {
-		place_update(p, v, now_ns);
-		return p;
-	}
-	p = build(v, now_ns);
-	pthread_mutex_lock(&cache->lock);
-	s->place = p;
-	pthread_mutex_unlock(&cache->lock);
+	if (!p)
+		return build(v, now_ns);
+	place_update(p, v, now_ns);
 	return p;
 }
 
 void place_cache_give(struct place_cache *cache, struct place *p)
 {
-	size_t i = 0;
-
 	if (!cache) {
 		place_free(p);
 		return;
 	}
 	pthread_mutex_lock(&cache->lock);
-	while (i < PLACE_CACHE_MAX && !(cache->entries[i].taken && cache->entries[i].place == p))
-		i++;
-	assert(i < PLACE_CACHE_MAX);
-	cache->entries[i].taken = false;
+	assert(cache->taken);
+	cache->taken--;
+	cache->idle[cache->count++] = (struct cached){p, cache->taken_ns};
 	pthread_cond_signal(&cache->given);
 	pthread_mutex_unlock(&cache->lock);
 }
 
 void place_cache_tidy(struct place_cache *cache, int64_t now_ns)
 {
-	struct place *idle[PLACE_CACHE_MAX] = {NULL};
+	struct place *old[PLACE_CACHE_MAX];
+	size_t kept = 0, old_count = 0;
 
 	if (!cache)
 		return;
 	pthread_mutex_lock(&cache->lock);
-	for (size_t i = 0; i < PLACE_CACHE_MAX; i++) {
-		struct cached *s = &cache->entries[i];
-
-		if (s->taken || now_ns - s->taken_ns <= IDLE_NS)
-			continue;
-		idle[i] = s->place;
-		s->place = NULL;
-	}
+	for (size_t i = 0; i < cache->count; i++)
+		if (now_ns - cache->idle[i].taken_ns <= IDLE_NS)
+			cache->idle[kept++] = cache->idle[i];
+		else
+			old[old_count++] = cache->idle[i].place;
+	cache->count = kept;
 	pthread_mutex_unlock(&cache->lock);
-	for (size_t i = 0; i < PLACE_CACHE_MAX; i++)
-		place_free(idle[i]);
+	while (old_count)
+		place_free(old[--old_count]);
 }
 
 bool place_cache_can_answer(const struct view *v, struct error *error)
