@@ -171,15 +171,6 @@ void extender_call_close(struct extender_call *c)
 	extender_args_fini(&c->args);
 }
 
-bool *extender_call_chosen(const struct extender_call *c)
-{
-	bool *chosen = mem_zalloc(c->view->node_count + 1, sizeof(*chosen));
-
-	for (size_t i = 0; i < c->args.count; i++)
-		chosen[c->places[i]] = true; /* those that are not there: behind the last */
-	return chosen;
-}
-
 struct extender_nodes *extender_nodes_new(const struct view *v)
 {
 	struct extender_nodes *nodes = mem_zalloc(1, sizeof(*nodes) + v->node_count * sizeof(bool));

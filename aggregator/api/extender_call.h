@@ -32,8 +32,6 @@ bool extender_call_open(struct extender_call *c, enum extender_verb verb,
 			struct api_response *rs);
 /* Counts the time it took, too. */
 void extender_call_close(struct extender_call *c);
-/* Marks the nodes of the view that are asked about; the caller frees it. */
-bool *extender_call_chosen(const struct extender_call *c);
 
 /*
  * Whether the pod gets a reservation. One without a uid could never be released, and one that

@@ -237,18 +237,17 @@ static void sieve_by_limits(struct sieve *s)
 	const struct extender_call *c = s->call;
 	const struct score_blend none = {.variant = SCORE_CORRECTED}; /* only inputs are needed */
 	struct score_ask ask = c->ask;
-	bool *chosen = extender_call_chosen(c);
+	struct extender_nodes *asked = extender_call_nodes(c);
 	const struct score_node **nodes;
 	struct score_job job;
-	size_t count, next = 0;
+	size_t next = 0;
 
 	ask.blend = &none;
-	score_job_init(&job, &ask, chosen);
+	score_job_init(&job, &ask, asked->chosen);
 	/* The inputs of each node of the view that is in the request. */
-	count = job.ask->view->node_count;
-	nodes = mem_zalloc(count + 1, sizeof(struct score_node *));
-	for (size_t i = 0; i < count; i++)
-		if (chosen[i])
+	nodes = mem_zalloc(asked->count + 1, sizeof(struct score_node *));
+	for (size_t i = 0; i < asked->count; i++)
+		if (asked->chosen[i])
 			nodes[i] = &job.nodes[next++];
 	for (size_t i = 0; i < c->args.count; i++) {
 		if (c->places[i] == c->view->node_count)
@@ -258,7 +257,7 @@ static void sieve_by_limits(struct sieve *s)
 	}
 	free(nodes);
 	score_job_fini(&job);
-	free(chosen);
+	free(asked);
 }
 
 /* --- the pod as a whole ----------------------------------------------------------------------- */

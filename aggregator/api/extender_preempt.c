@@ -57,9 +57,7 @@ struct preempting {
 	struct extender_preemption question;
 	struct kube_pod *pod; /* held */
 	const struct extender_victims_map *offered; /* of the question */
-	struct view *view; /* held, as is; of the last look */
-	struct reservations_copy *reservations;
-	struct quota_session session;
+	struct quota_session session; /* of the last look */
 	bool confirmed; /* the scheduler's choice, since the cluster is not known */
 	struct victim_answer told; /* before, owned; count 0: nothing */
 	size_t count; /* 1 at most, but where the scheduler's choice is confirmed */
@@ -347,11 +345,9 @@ static void settle(const struct preempting *p)
 /* False: the cluster is not known, and *rs says so. */
 static bool look(struct preempting *p, struct api_response *rs)
 {
-	p->reservations = reservations_take(p->ctx->reservations, p->ctx->now_ns());
-	p->view = view_slot_take(p->ctx->views);
-	if (!extender_knows_cluster(p->view, rs))
+	quota_session_open(&p->session, p->ctx, NULL, NULL);
+	if (!extender_knows_cluster(p->session.view, rs))
 		return false;
-	quota_session_of(&p->session, p->ctx, p->reservations, p->view);
 	p->confirmed = !view_knows(p->session.view, OBJECT_NODE) ||
 		       !view_knows(p->session.view, OBJECT_POD);
 	if (p->confirmed)
@@ -363,13 +359,6 @@ static bool look(struct preempting *p, struct api_response *rs)
 	return true;
 }
 
-static void look_away(struct preempting *p)
-{
-	quota_session_close(&p->session);
-	view_drop(p->view);
-	reservations_copy_drop(p->reservations);
-}
-
 /* Repeats a vain search with each new view until the time is over; a search may outlast it. */
 static bool look_again(struct preempting *p, struct api_response *rs)
 {
@@ -378,8 +367,8 @@ static bool look_again(struct preempting *p, struct api_response *rs)
 	if (p->count || p->confirmed || !waiting_pods_may_linger(p->ctx->waiting, p->ctx->now_ns()))
 		return true;
 	while (!p->count && !p->confirmed && clock_mono_ns() < until_ns &&
-	       view_slot_await(p->ctx->views, p->view->version, until_ns)) {
-		look_away(p);
+	       view_slot_await(p->ctx->views, p->session.view->version, until_ns)) {
+		quota_session_close(&p->session);
 		if (!look(p, rs))
 			return false;
 	}
@@ -400,7 +389,7 @@ static void answer(struct preempting *p, struct api_response *rs)
 		free(p->answer[i].pods);
 	free(p->answer);
 	free(p->told.of);
-	look_away(p);
+	quota_session_close(&p->session);
 }
 
 void api_extender_preempt(const struct api_context *ctx, const struct api_request *rq,

@@ -181,21 +181,21 @@ static void set_steps(const struct extender_call *c, const struct score_job *job
 static int64_t *score_places(const struct extender_call *c)
 {
 	int64_t *places = mem_zalloc(c->view->node_count + 1, sizeof(*places));
-	bool *chosen = extender_call_chosen(c);
+	struct extender_nodes *asked = extender_call_nodes(c);
 	struct score_job job;
 	bool found = false;
 
 	prefetcher_asked(c->ctx->prefetcher, c->now_ns);
-	score_job_init(&job, &c->ask, chosen);
+	score_job_init(&job, &c->ask, asked->chosen);
 	if (!is_settling(c, &job))
-		set_steps(c, &job, chosen, places);
+		set_steps(c, &job, asked->chosen, places);
 	/* Of those that have the highest step the first keeps it; the view has them by name. */
 	for (size_t i = 0; i < c->view->node_count; i++) {
 		places[i] -= places[i] == 10 && found;
 		found |= places[i] == 10;
 	}
 	score_job_fini(&job);
-	free(chosen);
+	free(asked);
 	return places;
 }
 
