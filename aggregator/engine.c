@@ -99,7 +99,7 @@ struct engine {
 	struct join *join;
 	struct saver *saver; /* NULL: without a state directory */
 	struct informer *informer; /* NULL: standalone */
-	struct history *history; /* NULL until the loop is open */
+	struct bucket_source *history; /* NULL until the loop is open */
 	struct publisher *publisher; /* NULL until the loop is open */
 	struct recorder *recorder; /* NULL: nothing is recorded */
 	int64_t refusal_logged_ns; /* Unix time */
@@ -631,7 +631,6 @@ static struct engine *new_engine(const struct engine_config *config)
 		.watcher_smoothed = config->watcher_smoothed,
 		.watcher_allocatable = config->watcher_allocatable,
 		.watcher_cache = watcher_cache_new(),
-		.prefetcher = prefetcher_new(e->views),
 		.places = place_cache_new(),
 		.scheduler_places = place_cache_new(),
 		.books = quota_book_cache_new(&config->quota),
@@ -685,7 +684,7 @@ static int open_parts(struct engine *e, struct error *error)
 	if (!rc)
 		rc = open_loop(e, error);
 	if (!rc)
-		e->api_context.buckets = history_source(e->history);
+		e->api_context.buckets = e->history;
 	if (!rc)
 		rc = open_saver(e, error);
 	if (!rc)
@@ -695,7 +694,7 @@ static int open_parts(struct engine *e, struct error *error)
 	if (!rc)
 		rc = planner_start(e->planner, e->recorder, error);
 	if (!rc)
-		rc = prefetcher_start(e->api_context.prefetcher, error);
+		rc = prefetcher_start(&e->api_context.prefetcher, e->views, error);
 	view_slot_on_refresh(e->views, on_view_wanted, e);
 	e->api_context.started_ns = clock_wall_ns();
 	plan_peer_begin(e->plan_peer, clock_mono_ns());
@@ -760,6 +759,7 @@ void engine_close(struct engine *e)
 	token_reviews_close(&e->token_reviews);
 	planner_stop(e->planner);
 	prefetcher_stop(e->api_context.prefetcher);
+	e->api_context.prefetcher = NULL; /* views are published below */
 	saver_finish(e->saver);
 	informer_stop(e->informer);
 	node_enroller_stop(e->enroller);
@@ -780,7 +780,6 @@ void engine_close(struct engine *e)
 	waiting_pods_free(e->api_context.waiting);
 	act_box_free(e->api_context.acts);
 	watcher_cache_free(e->api_context.watcher_cache);
-	prefetcher_free(e->api_context.prefetcher);
 	planner_free(e->planner);
 	plan_peer_free(e->plan_peer);
 	plan_slot_free(e->plans);

@@ -72,7 +72,7 @@ static int read_buckets(struct bucket_source *s, const char *node, const struct 
 	return r.rc;
 }
 
-int history_open(struct history **out, uv_loop_t *loop, const struct usage_state *usage)
+int history_open(struct bucket_source **out, uv_loop_t *loop, const struct usage_state *usage)
 {
 	struct history *h = mem_zalloc(1, sizeof(*h));
 
@@ -81,20 +81,17 @@ int history_open(struct history **out, uv_loop_t *loop, const struct usage_state
 	h->asked.data = h;
 	pthread_mutex_init(&h->lock, NULL);
 	thread_cond_init(&h->answered);
-	*out = h;
+	*out = &h->source;
 	return uv_async_init(loop, &h->asked, on_asked);
 }
 
-void history_free(struct history *h)
+void history_free(struct bucket_source *source)
 {
+	struct history *h = (struct history *)source;
+
 	if (!h)
 		return;
 	pthread_cond_destroy(&h->answered);
 	pthread_mutex_destroy(&h->lock);
 	free(h);
-}
-
-struct bucket_source *history_source(struct history *h)
-{
-	return &h->source;
 }

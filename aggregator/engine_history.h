@@ -7,13 +7,9 @@
 #include "aggregator/api/api.h"
 #include "aggregator/state/usage.h"
 
-struct history;
-
 /*
  * Its handle is in the loop then, for the caller to close before history_free(), whatever is
  * returned: libuv's error. The usage state is borrowed.
  */
-int history_open(struct history **h, uv_loop_t *loop, const struct usage_state *usage);
-void history_free(struct history *h); /* NULL is allowed */
-/* For api_context.buckets. */
-struct bucket_source *history_source(struct history *h);
+int history_open(struct bucket_source **h, uv_loop_t *loop, const struct usage_state *usage);
+void history_free(struct bucket_source *source); /* NULL is allowed */

@@ -97,14 +97,6 @@ struct prefetcher {
 	atomic_int_least64_t asked_ns; /* Unix time; 0: never */
 };
 
-struct prefetcher *prefetcher_new(struct view_slot *views)
-{
-	struct prefetcher *w = mem_zalloc(1, sizeof(*w));
-
-	w->views = views;
-	return w;
-}
-
 static void *run(void *arg)
 {
 	struct prefetcher *w = arg;
@@ -119,8 +111,11 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int prefetcher_start(struct prefetcher *w, struct error *error)
+int prefetcher_start(struct prefetcher **out, struct view_slot *views, struct error *error)
 {
+	struct prefetcher *w = *out = mem_zalloc(1, sizeof(*w));
+
+	w->views = views;
 	return helper_start(&w->thread, "scores", run, w, error);
 }
 
@@ -128,10 +123,6 @@ void prefetcher_stop(struct prefetcher *w)
 {
 	if (w)
 		helper_stop(&w->thread);
-}
-
-void prefetcher_free(struct prefetcher *w)
-{
 	free(w);
 }
 

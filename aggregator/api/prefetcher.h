@@ -20,13 +20,10 @@ size_t node_index_find(const struct node_index *x, const char *name);
 
 struct prefetcher;
 
-/* Without its thread yet, so nothing is prefetched. The views are borrowed. */
-struct prefetcher *prefetcher_new(struct view_slot *views);
-/* -EAGAIN with the reason: no thread. */
-int prefetcher_start(struct prefetcher *w, struct error *error);
-/* Ends the thread after a run that is due. NULL is allowed, as in all below. */
+/* The views are borrowed. *w is to be stopped in any case; -EAGAIN with the reason: no thread. */
+int prefetcher_start(struct prefetcher **w, struct view_slot *views, struct error *error);
+/* Ends the thread after a run that is due, and frees. NULL is allowed, as in all below. */
 void prefetcher_stop(struct prefetcher *w);
-void prefetcher_free(struct prefetcher *w); /* stopped */
 /* Any thread: nodes were scored. */
 void prefetcher_asked(struct prefetcher *w, int64_t now_ns);
 /*

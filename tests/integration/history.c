@@ -180,7 +180,7 @@ struct loop {
 	uv_loop_t uv;
 	uv_async_t end;
 	struct usage_state *usage;
-	struct history *history;
+	struct bucket_source *history;
 	atomic_int readers, good;
 };
 
@@ -223,7 +223,7 @@ static void close_loop(struct loop *l)
 
 static int read_node(struct loop *l, const char *node, struct window_buckets *out)
 {
-	struct bucket_source *source = history_source(l->history);
+	struct bucket_source *source = l->history;
 
 	return source->read(source, node, NULL, out);
 }

@@ -26,15 +26,13 @@ static int setup(void **state)
 
 	(void)state;
 	views = view_slot_new();
-	prefetcher = prefetcher_new(views);
-	return prefetcher_start(prefetcher, &error);
+	return prefetcher_start(&prefetcher, views, &error);
 }
 
 static int teardown(void **state)
 {
 	(void)state;
 	prefetcher_stop(prefetcher);
-	prefetcher_free(prefetcher);
 	view_slot_free(views);
 	return 0;
 }
@@ -86,6 +84,7 @@ static void nobody_asks_and_nothing_is_made(void **state)
 	prefetcher_asked(prefetcher, NOW);
 	late = publish(NOW + 60 * NS_PER_SEC + 1);
 	prefetcher_stop(prefetcher);
+	prefetcher = NULL;
 	assert_false(is_cached(never, VIEW_CACHE_SCORES));
 	assert_false(is_cached(late, VIEW_CACHE_SCORES));
 	stopped = publish(NOW);
@@ -101,7 +100,6 @@ static void nothing_is_done_without_one(void **state)
 	prefetcher_asked(NULL, NOW);
 	prefetcher_published(NULL, NOW);
 	prefetcher_stop(NULL);
-	prefetcher_free(NULL);
 }
 
 int main(void)
