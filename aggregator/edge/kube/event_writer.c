@@ -142,17 +142,11 @@ static void *run(void *arg)
 int event_writer_start(struct event_writer **out, const struct kube_config *config, unsigned int of,
 		       const struct api_context *ctx, struct error *error)
 {
-	struct event_writer *w = mem_zalloc(1, sizeof(*w));
-	int rc;
+	struct event_writer *w = *out = mem_zalloc(1, sizeof(*w));
 
 	w->ctx = ctx;
 	w->events = (struct object_events){.ctx = ctx, .of = of};
-	rc = kube_writer_start(&w->writer, config, "events are not written", run, w, error);
-	if (rc)
-		free(w);
-	else
-		*out = w;
-	return rc;
+	return kube_writer_start(&w->writer, config, "events are not written", run, w, error);
 }
 
 void event_writer_stop(struct event_writer *w)

@@ -79,18 +79,12 @@ int front_proxy_watch_start(struct front_proxy_watch **out, const struct kube_co
 			    void (*changed)(void *ctx, struct front_proxy *p), void *ctx,
 			    struct error *error)
 {
-	struct front_proxy_watch *w = mem_zalloc(1, sizeof(*w));
-	int rc;
+	struct front_proxy_watch *w = *out = mem_zalloc(1, sizeof(*w));
 
 	w->changed = changed;
 	w->ctx = ctx;
-	rc = kube_writer_start(&w->reader, config, "the front proxy is not followed", run, w,
-			       error);
-	if (rc)
-		free(w);
-	else
-		*out = w;
-	return rc;
+	return kube_writer_start(&w->reader, config, "the front proxy is not followed", run, w,
+				 error);
 }
 
 void front_proxy_watch_stop(struct front_proxy_watch *w)

@@ -53,11 +53,7 @@ int kube_writer_start(struct kube_writer *w, const struct kube_config *config, c
 	if (rc)
 		return rc;
 	rc = helper_start(&w->thread, "requests", run, arg, error);
-	if (rc) {
-		error_prefix(error, "%s", what);
-		kube_call_close(&w->call);
-	}
-	return rc;
+	return rc ? error_at(error, rc, "%s", what) : 0;
 }
 
 void kube_writer_stop(struct kube_writer *w)

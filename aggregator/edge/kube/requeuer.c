@@ -114,21 +114,13 @@ static void *run(void *arg)
 int requeuer_start(struct requeuer **out, const struct kube_config *config, const char *claim,
 		   const struct api_context *ctx, struct error *error)
 {
-	struct requeuer *r = mem_zalloc(1, sizeof(*r));
-	int rc;
+	struct requeuer *r = *out = mem_zalloc(1, sizeof(*r));
 
 	r->claim = claim ? mem_strdup(claim) : NULL;
 	r->ctx = ctx;
 	r->counters = &ctx->counters->requeue;
-	rc = kube_writer_start(&r->writer, config, "refused pods are not requeued", run, r, error);
-	if (rc) {
-		free(r->claim);
-		free(r);
-		return rc;
-	}
 	counter_set(&r->counters->enabled, claim != NULL);
-	*out = r;
-	return 0;
+	return kube_writer_start(&r->writer, config, "refused pods are not requeued", run, r, error);
 }
 
 void requeuer_stop(struct requeuer *r)

@@ -293,19 +293,13 @@ int status_writer_start(struct status_writer **out, const struct kube_config *co
 			struct view_slot *views, const struct quota_options *options,
 			struct quota_counters *counters, struct error *error)
 {
-	struct status_writer *w = mem_zalloc(1, sizeof(*w));
-	int rc;
+	struct status_writer *w = *out = mem_zalloc(1, sizeof(*w));
 
 	w->views = views;
 	w->options = options;
 	w->counters = counters;
-	rc = kube_writer_start(&w->writer, config, "the status of quotas is not written", run, w,
-			       error);
-	if (rc)
-		free(w);
-	else
-		*out = w;
-	return rc;
+	return kube_writer_start(&w->writer, config, "the status of quotas is not written", run, w,
+				 error);
 }
 
 void status_writer_stop(struct status_writer *w)
