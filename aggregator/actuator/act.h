@@ -21,7 +21,7 @@
 
 /* A pod that a drain moves: of no DaemonSet, not static, and not ended. */
 struct act_pod {
-	const char *namespace, *name, *uid;
+	const char *uid, *namespace, *name;
 	const char *owner; /* uid of its controller, or "" */
 	bool ending;
 };

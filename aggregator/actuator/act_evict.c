@@ -117,9 +117,8 @@ void act_drain_unprove(struct act_drain *d)
 /* old: of the last proof, whose refusals go on. */
 static void add_move(struct act_drain *d, const struct verify_move *m, const struct act_drain *old)
 {
-	struct act_move *to;
+	struct act_move *to = &ARRAY_ADD(d->moves, d->move_count);
 
-	to = &ARRAY_ADD(d->moves, d->move_count);
 	*to = (struct act_move){.to = m->to ? mem_strdup(m->to) : NULL, .step = m->step};
 	eviction_init(&to->pod, m->namespace, m->name, m->uid);
 	for (size_t i = 0; i < old->move_count; i++)
@@ -156,14 +155,6 @@ bool act_drain_prove(struct act_drain *d, const struct act_plan *plan, int64_t n
 
 /* --- pods that leave -------------------------------------------------------------------------- */
 
-static const struct act_pod *find_pod(const struct act_node *node, const char *uid)
-{
-	for (size_t i = 0; i < node->pod_count; i++)
-		if (strcmp(node->pods[i].uid, uid) == 0)
-			return &node->pods[i];
-	return NULL;
-}
-
 static const struct act_owner *find_owner(const struct act_cluster *c, const char *uid)
 {
 	return array_find_text(c->owners, c->owner_count, sizeof(struct act_owner), uid);
@@ -171,7 +162,8 @@ static const struct act_owner *find_owner(const struct act_cluster *c, const cha
 
 static void follow(struct act_move *m, const struct act_input *in, const struct act_node *node)
 {
-	const struct act_pod *pod = find_pod(node, m->pod.uid);
+	const struct act_pod *pod =
+		array_find_text(node->pods, node->pod_count, sizeof(*pod), m->pod.uid);
 	const struct act_owner *owner;
 
 	if (pod && !*m->owner)

@@ -54,12 +54,6 @@ void reclaim_state_fini(struct reclaim_state *s)
 	memset(s, 0, sizeof(*s));
 }
 
-void reclaim_output_fini(struct reclaim_output *out)
-{
-	free(out->actions);
-	buf_fini(&out->narration);
-}
-
 static void add_action(struct reclaim_output *out, bool claims, size_t rescue, size_t victim)
 {
 	ARRAY_ADD(out->actions, out->action_count) =
@@ -248,10 +242,8 @@ static void advance(struct reclaim_state *s, const struct reclaim_options *o,
 /* Carried out already, or left alone. */
 static bool is_known(const struct reclaim_state *s, const char *uid)
 {
-	for (size_t i = 0; i < s->rescues.count; i++)
-		if (strcmp(s->rescues.of[i].uid, uid) == 0)
-			return true;
-	return array_find_text(s->left, s->left_count, sizeof(*s->left), uid);
+	return array_find_text(s->rescues.of, s->rescues.count, sizeof(*s->rescues.of), uid) ||
+	       array_find_text(s->left, s->left_count, sizeof(*s->left), uid);
 }
 
 /* Narrated once, since the pod is left alone then. */

@@ -15,12 +15,6 @@
 
 #define CHANGE_NS (60 * INT64_C(1000000000))
 
-void act_slack_output_fini(struct slack_output *out)
-{
-	free(out->actions);
-	buf_fini(&out->narration);
-}
-
 /* --- what was applied ------------------------------------------------------------------------- */
 
 static void kept_fini(struct slack_kept *k)

@@ -124,6 +124,11 @@ static void roll_back(struct act_state *s, struct act_output *out, const struct 
 
 /* --- drains and nodes ------------------------------------------------------------------------- */
 
+static const struct act_node *find_node(const struct act_cluster *c, const char *name)
+{
+	return array_find_text(c->nodes, c->node_count, sizeof(struct act_node), name);
+}
+
 static struct act_drain *find_drain(const struct act_state *s, const char *node)
 {
 	return array_find_text(s->drains, s->drain_count, sizeof(struct act_drain), node);
@@ -223,11 +228,8 @@ static void follow_nodes(struct act_state *s, const struct act_input *in, struct
 		adopt(s, in, &in->cluster->nodes[i]);
 	for (size_t i = s->drain_count; i-- > 0;) {
 		struct act_drain *d = &s->drains[i];
-		const struct act_node *n = NULL;
+		const struct act_node *n = d->listed ? find_node(in->cluster, d->node) : NULL;
 
-		for (size_t k = 0; d->listed && k < in->cluster->node_count; k++)
-			if (strcmp(in->cluster->nodes[k].name, d->node) == 0)
-				n = &in->cluster->nodes[k];
 		if (n && act_is_ours(n))
 			continue;
 		if (!n)
@@ -468,24 +470,21 @@ static void claim_wave(struct act_state *s, const struct act_options *o, const s
 	size_t count = 0;
 	bool news = false;
 
-	for (size_t at = 0; at < in->plan->offer->node_count; at++)
-		for (size_t i = 0; i < in->cluster->node_count; i++) {
-			const struct act_node *n = &in->cluster->nodes[i];
-			struct error why = {""};
+	for (size_t at = 0; at < in->plan->offer->node_count; at++) {
+		const struct act_node *n = find_node(in->cluster, in->plan->offer->nodes[at].name);
+		struct error why = {""};
 
-			if (strcmp(n->name, in->plan->offer->nodes[at].name) != 0 ||
-			    !(o->drain || n->wants_drain))
-				continue;
-			judge_claim(o, in, n, at, &why);
-			if (!*why.text) {
-				claim(o, in, n, out);
-				continue;
-			}
-			news |= count >= s->left_count ||
-				strcmp(s->left[count].node, n->name) != 0 ||
-				strcmp(s->left[count].why.text, why.text) != 0;
-			ARRAY_ADD(left, count) = (struct act_left){mem_strdup(n->name), why};
+		if (!n || !(o->drain || n->wants_drain))
+			continue;
+		judge_claim(o, in, n, at, &why);
+		if (!*why.text) {
+			claim(o, in, n, out);
+			continue;
 		}
+		news |= count >= s->left_count || strcmp(s->left[count].node, n->name) != 0 ||
+			strcmp(s->left[count].why.text, why.text) != 0;
+		ARRAY_ADD(left, count) = (struct act_left){mem_strdup(n->name), why};
+	}
 	for (size_t i = 0; i < count && (news || count != s->left_count); i++)
 		buf_printf(&out->narration, "node %s is left alone: %s\n", left[i].node,
 			   left[i].why.text);

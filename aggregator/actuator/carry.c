@@ -297,20 +297,11 @@ void edge_end_step(struct edge *e)
 		free(h->texts[--h->text_count]);
 	free(h->docs);
 	free(h->texts);
-	*h = (struct edge_heap){0};
 	verify_plan_fini(&e->offer);
 	verify_plan_fini(&e->proof);
 	free(e->nodes);
 	free(e->node_docs);
 	free(e->ready);
 	free(e->uses);
-	e->nodes = NULL;
-	e->node_docs = NULL;
-	e->ready = NULL;
-	e->uses = NULL;
-	e->use_count = 0;
-	e->cluster = (struct act_cluster){0};
-	e->plan = (struct act_plan){0};
-	e->plan_doc = e->said = NULL;
-	e->refusal = (struct error){""};
+	memset(&e->said, 0, sizeof(*e) - offsetof(struct edge, said));
 }

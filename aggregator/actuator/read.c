@@ -95,9 +95,8 @@ static void add_owner(struct edge *e, const cJSON *pod, const char *uid)
 {
 	const char *hash = document_label(pod, "pod-template-hash");
 
-	for (size_t i = 0; i < e->owner_count; i++)
-		if (strcmp(e->owners[i].uid, uid) == 0)
-			return;
+	if (array_find_text(e->owners, e->owner_count, sizeof(*e->owners), uid))
+		return;
 	ARRAY_ADD(e->owners, e->owner_count) = (struct edge_owner){
 		mem_strdup(uid), mem_strdup(document_text_or(pod, "metadata.namespace", "")),
 		hash ? mem_printf("pod-template-hash%%3D%s", hash) : mem_strdup("")};

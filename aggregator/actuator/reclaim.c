@@ -245,7 +245,8 @@ bool reclaim_run(struct reclaim *r, struct edge *e, bool paused, int64_t now_ns)
 	for (size_t i = 0; i < out.action_count; i++)
 		carry_out(r, e, &out.actions[i]);
 	wrote = out.action_count;
-	reclaim_output_fini(&out);
+	free(out.actions);
+	buf_fini(&out.narration);
 	reclaim_rescues_fini(&plans);
 	reclaim_rescues_fini(&claims);
 	free(reading.seen);

@@ -26,7 +26,7 @@ struct reclaim_victim {
 /* A pod and the victims that make room for it: a plan of the list, then one that is carried out. */
 struct reclaim_rescue {
 	/* Owned. plan: RECLAIM_TAKEN_OVER once no victim is left to be evicted, and of claims. */
-	char *plan, *node, *namespace, *name, *uid;
+	char *uid, *plan, *node, *namespace, *name;
 	size_t victim_count, evicted;
 	struct reclaim_victim *victims; /* owned */
 	int64_t since_ns; /* monotonic: of the last progress */
@@ -101,7 +101,6 @@ struct reclaim_output {
 /* --- act_reclaim.c ---------------------------------------------------------------------------- */
 
 void reclaim_state_fini(struct reclaim_state *s);
-void reclaim_output_fini(struct reclaim_output *out);
 /* *out is zeroed by the caller. */
 void act_reclaim_step(struct reclaim_state *s, const struct reclaim_options *o,
 		      const struct reclaim_input *in, struct reclaim_output *out);

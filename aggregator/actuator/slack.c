@@ -205,7 +205,8 @@ static bool act(struct slack_keeper *k, const struct look *l)
 	for (size_t i = 0; i < out.action_count; i++)
 		carry_out(k, l->edge, out.actions[i]);
 	wrote = out.action_count;
-	act_slack_output_fini(&out);
+	free(out.actions);
+	buf_fini(&out.narration);
 	return wrote;
 }
 

@@ -64,7 +64,6 @@ struct slack_output {
 /* --- act_slack.c ------------------------------------------------------------------------------ */
 
 void act_slack_state_fini(struct slack_state *s);
-void act_slack_output_fini(struct slack_output *out);
 /* *out is zeroed by the caller. */
 void act_slack_step(struct slack_state *s, const struct slack_rules *o,
 		    const struct slack_input *in, struct slack_output *out);

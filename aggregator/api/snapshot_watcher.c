@@ -115,7 +115,7 @@ static void set_value(struct watcher_resource *r, const char *what, double value
 static int read_metric(const struct answer *a, const cJSON *item, struct watcher_use *use,
 		       size_t index)
 {
-	static const char *const operators[] = {"AVG", "STD", "Latest"};
+	static const char *const operators[] = {"AVG", "STD", "Latest", NULL};
 	const char *type = cJSON_GetStringValue(member(item, "type"));
 	const char *what = cJSON_GetStringValue(member(item, "operator"));
 	const char *rollup = cJSON_GetStringValue(member(item, "rollup"));
@@ -125,9 +125,8 @@ static int read_metric(const struct answer *a, const cJSON *item, struct watcher
 	snprintf(field, sizeof(field), "data of \"%.253s\": metrics[%zu]", use->node, index);
 	if (!type)
 		return fail(a, field, "has no type");
-	for (size_t i = 0; !what && rollup && i < sizeof(operators) / sizeof(operators[0]); i++)
-		if (strcmp(rollup, operators[i]) == 0)
-			what = operators[i];
+	if (!what && rollup && array_has_text(operators, rollup))
+		what = rollup;
 	if (!cJSON_IsNumber(value) || !(value->valuedouble >= 0) ||
 	    value->valuedouble > PERCENT_MOST)
 		return fail(a, field, "the value must be a percentage, 0 or more");

@@ -137,7 +137,8 @@ static void step(int seconds)
 		buf_add_str(&w.told, out.narration.data);
 	for (size_t i = 0; i < out.action_count; i++)
 		carry_out(&out.actions[i]);
-	reclaim_output_fini(&out);
+	free(out.actions);
+	buf_fini(&out.narration);
 	reclaim_rescues_fini(&plans);
 	reclaim_rescues_fini(&claims);
 }

@@ -107,7 +107,8 @@ static void step(int seconds)
 		if (*told.text)
 			buf_printf(&w.told, "%s\n", told.text);
 	}
-	act_slack_output_fini(&out);
+	free(out.actions);
+	buf_fini(&out.narration);
 }
 
 static void expect(const char *told, int applied, int removed)

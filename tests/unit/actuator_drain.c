@@ -18,7 +18,7 @@
 static void test_pod_in_no_move(void **state)
 {
 	static const struct act_options options = {.pod_wait_ns = 60 * NS_PER_SEC, .holder = "h"};
-	const struct act_pod pod = {"default", "p", "uid", "", false};
+	const struct act_pod pod = {"uid", "default", "p", "", false};
 	const struct act_node node = {.name = "n2",
 				      .uid = "u",
 				      .mark = {.phase = MARK_EVICTING, .plan = "p"},
@@ -60,7 +60,7 @@ static void test_fewer_replicas(void **state)
 	const struct act_options options = {.pod_wait_ns = 60 * NS_PER_SEC,
 					    .in_flight_max = 1,
 					    .hour_max = 9};
-	const struct act_pod pod = {"default", "p", "uid", "o", false};
+	const struct act_pod pod = {"uid", "default", "p", "o", false};
 	struct verify_plan_node of = {.name = "n", .uid = "u", .move_count = 1};
 	struct verify_move move = {.namespace = "default", .name = "p", .uid = "uid", .from = "n"};
 	const struct verify_plan proof = {
@@ -98,8 +98,8 @@ static void test_proof_expires(void **state)
 	const struct act_options options = {.pod_wait_ns = 9999 * NS_PER_SEC,
 					    .in_flight_max = 2,
 					    .hour_max = 9};
-	const struct act_pod pods[] = {{"default", "p", "uid", "", true},
-				       {"default", "q", "uiq", "", false}};
+	const struct act_pod pods[] = {{"uid", "default", "p", "", true},
+				       {"uiq", "default", "q", "", false}};
 	struct verify_plan_node of = {.name = "n", .uid = "u", .move_count = 2};
 	struct verify_move moves[] = {
 		{.namespace = "default", .name = "p", .uid = "uid", .from = "n"},
@@ -176,7 +176,7 @@ static int roll_back_of(struct lone *l, const struct act_node *node, int most, s
 static void test_pod_that_stays(void **state)
 {
 	static const enum act_result answers[] = {ACT_UNKNOWN, ACT_GONE, ACT_DONE, ACT_NOT_YET};
-	const struct act_pod pod = {"default", "p", "uid", "", false};
+	const struct act_pod pod = {"uid", "default", "p", "", false};
 	const struct act_node node = {.name = "n2",
 				      .uid = "u",
 				      .mark = {.phase = MARK_EVICTING, .plan = "p"},
@@ -224,7 +224,7 @@ static void test_phases_end(void **state)
 		{MARK_VERIFIED, 0, false, 62, "--after says could not be done within 2 minutes"},
 		{MARK_VERIFIED, 50, false, 62, "--after says could not be done within 2 minutes"},
 	};
-	const struct act_pod pod = {"default", "p", "uid", "", false};
+	const struct act_pod pod = {"uid", "default", "p", "", false};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -370,8 +370,8 @@ static size_t evicted_at_once(const char *const zones[2], size_t hour_max)
 	const struct act_options options = {.pod_wait_ns = 60 * NS_PER_SEC,
 					    .in_flight_max = 9,
 					    .hour_max = hour_max};
-	static const struct act_pod pods[] = {{"default", "p0", "p0", "", false},
-					      {"default", "p1", "p1", "", false}};
+	static const struct act_pod pods[] = {{"p0", "default", "p0", "", false},
+					      {"p1", "default", "p1", "", false}};
 	struct verify_plan_node of[] = {{.name = "n0", .uid = "u0", .move_count = 1},
 					{.name = "n1", .uid = "u1", .move_count = 1}};
 	struct verify_move moves[] = {
