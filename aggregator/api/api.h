@@ -147,23 +147,27 @@ api_handler api_readyz;
 api_handler api_openapi; /* GET /openapi.json */
 api_handler api_page; /* GET /, /page/FILE */
 
-/* Every refusal: X(name, status, code). Field and message have the details. */
+/*
+ * Every refusal: X(name, status, code, reason in a Status of Kubernetes). Field and message have the
+ * details.
+ */
 #define API_FAILURES(X)                                                                            \
-	X(BAD_REQUEST, 400, "badRequest") /* a parameter, or a member of the body */               \
-	X(UNAUTHORIZED, 401, "unauthorized") /* unknown credentials */                             \
-	X(FORBIDDEN, 403, "forbidden") /* known, and not allowed */                                \
-	X(NOT_FOUND, 404, "notFound") /* no such path, node or host */                             \
-	X(METHOD_NOT_ALLOWED, 405, "methodNotAllowed")                                             \
-	X(CONFLICT, 409, "conflict") /* the cluster, or a newer one, says otherwise */             \
-	X(TOO_LARGE, 413, "tooLarge") /* the body */                                               \
-	X(UNSUPPORTED_TYPE, 415, "unsupportedMediaType") /* the body is not said to be JSON */     \
-	X(TOO_MANY, 429, "tooManyRequests") /* of one client */                                    \
-	X(BUSY, 503, "busy") /* no memory for it now */                                            \
-	X(NOT_REVIEWED, 503, "notReviewed") /* the token review failed */                          \
-	X(NO_DATA, 503, "noData") /* no node has reported */
+	X(BAD_REQUEST, 400, "badRequest", "BadRequest") /* a parameter, or a member of the body */ \
+	X(UNAUTHORIZED, 401, "unauthorized", "Unauthorized") /* unknown credentials */             \
+	X(FORBIDDEN, 403, "forbidden", "Forbidden") /* known, and not allowed */                   \
+	X(NOT_FOUND, 404, "notFound", "NotFound") /* no such path, node or host */                 \
+	X(METHOD_NOT_ALLOWED, 405, "methodNotAllowed", "MethodNotAllowed")                         \
+	X(CONFLICT, 409, "conflict", "Conflict") /* the cluster, or a newer one, says otherwise */ \
+	X(TOO_LARGE, 413, "tooLarge", "RequestEntityTooLarge") /* the body */                      \
+	/* the body is not said to be JSON */                                                      \
+	X(UNSUPPORTED_TYPE, 415, "unsupportedMediaType", "UnsupportedMediaType")                   \
+	X(TOO_MANY, 429, "tooManyRequests", "TooManyRequests") /* of one client */                 \
+	X(BUSY, 503, "busy", "ServiceUnavailable") /* no memory for it now */                      \
+	X(NOT_REVIEWED, 503, "notReviewed", "ServiceUnavailable") /* the token review failed */    \
+	X(NO_DATA, 503, "noData", "ServiceUnavailable") /* no node has reported */
 
 enum api_failure {
-#define X(name, status, code) FAIL_##name,
+#define X(name, ...) FAIL_##name,
 	API_FAILURES(X)
 #undef X
 };

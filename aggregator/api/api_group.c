@@ -384,16 +384,11 @@ static const char *reason_of(int status)
 	static const struct {
 		int status;
 		const char *reason;
-	} reasons[] = {{400, "BadRequest"},
-		       {401, "Unauthorized"},
-		       {403, "Forbidden"},
-		       {404, "NotFound"},
-		       {405, "MethodNotAllowed"},
-		       {409, "Conflict"},
-		       {413, "RequestEntityTooLarge"},
-		       {429, "TooManyRequests"},
-		       {415, "UnsupportedMediaType"},
-		       {503, "ServiceUnavailable"}};
+	} reasons[] = {
+#define X(name, status, code, reason) {status, reason},
+		API_FAILURES(X)
+#undef X
+	};
 
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 		if (reasons[i].status == status)

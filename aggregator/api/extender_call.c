@@ -227,8 +227,8 @@ bool extender_call_may_reserve(const struct extender_call *c)
 	return c->ctx->reservations && *c->pod->object.uid && !*c->pod->node;
 }
 
-static int reserve(const struct extender_call *c, const char *node,
-		   const struct reservations_copy *seen)
+int extender_call_reserve(const struct extender_call *c, const char *node,
+			  const struct reservations_copy *seen)
 {
 	const struct expected_use expected = score_ask_expected(&c->ask);
 	const struct reservation entry = {
@@ -251,16 +251,6 @@ static int reserve(const struct extender_call *c, const char *node,
 	if (rc && rc != -EALREADY && rc != -EAGAIN)
 		counter_add(&counters_of(c)->unreserved, 1);
 	return rc;
-}
-
-void extender_call_reserve(const struct extender_call *c, const char *node)
-{
-	reserve(c, node, NULL);
-}
-
-bool extender_call_reserve_seen(const struct extender_call *c, const char *node)
-{
-	return reserve(c, node, c->reservations) != -EAGAIN;
 }
 
 void extender_call_tell(const struct extender_call *c)

@@ -39,13 +39,12 @@ void extender_call_close(struct extender_call *c);
  * (reservations_remember()).
  */
 bool extender_call_may_reserve(const struct extender_call *c);
-/* Reserves for the pod, on that node ("": on none yet). A failure is counted. */
-void extender_call_reserve(const struct extender_call *c, const char *node);
 /*
- * The same, unless more was reserved for other pods since the question was opened: then false, and
- * nothing is reserved.
+ * Reserves for the pod, on that node ("": on none yet). A failure is counted. seen: -EAGAIN, and
+ * nothing is reserved, if more is reserved for other pods than this copy has; NULL: in any case.
  */
-bool extender_call_reserve_seen(const struct extender_call *c, const char *node);
+int extender_call_reserve(const struct extender_call *c, const char *node,
+			  const struct reservations_copy *seen);
 /* Tells another aggregator, if there is one, what is reserved for the pod: before the answer goes out. */
 void extender_call_tell(const struct extender_call *c);
 /*

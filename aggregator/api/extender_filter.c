@@ -36,6 +36,7 @@
  */
 #include "aggregator/api/extender_call.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -346,7 +347,8 @@ static bool settle_with_reservations(const struct sieve *s)
 	const struct extender_call *c = s->call;
 
 	if (s->passed_count)
-		return extender_call_reserve_seen(c, s->passed_count == 1 ? s->passed[0].name : "");
+		return extender_call_reserve(c, s->passed_count == 1 ? s->passed[0].name : "",
+					     c->reservations) != -EAGAIN;
 	if (c->args.count && !c->fresh)
 		return false;
 	if (extender_call_may_reserve(c) && !*c->pod->nominated_node)

@@ -216,7 +216,7 @@ static void charge(const struct extender_call *c, const char *node)
 	if (!extender_call_may_reserve(c) ||
 	    reservations_charge(c->ctx->reservations, c->pod->object.uid, node, c->now_ns) ==
 		    -ENOENT)
-		extender_call_reserve(c, node);
+		extender_call_reserve(c, node, NULL);
 	extender_call_tell(c);
 }
 

@@ -36,35 +36,38 @@ static double amount_in(const struct resources *r, const char *resource, double 
 
 static const struct {
 	const char *name, *help;
-	bool shared; /* it is in struct quota_share, an amount; else in struct quota, by resource */
+	/* The structure that has it: the first two by resource, a share as an amount. */
+	enum { OF_QUOTA, OF_BALANCE, OF_SHARE } of;
 	size_t offset;
 	double absent;
 } families[] = {
-	{"evenkeel_quota_min", "What is guaranteed (cpu in cores, memory in bytes).", false,
+	{"evenkeel_quota_min", "What is guaranteed (cpu in cores, memory in bytes).", OF_QUOTA,
 	 offsetof(struct quota, min), 0},
-	{"evenkeel_quota_max", "What may be used at most; none where there is no bound.", false,
+	{"evenkeel_quota_max", "What may be used at most; none where there is no bound.", OF_QUOTA,
 	 offsetof(struct quota, max), NAN},
-	{"evenkeel_quota_used", "Requests of pods with a node, and of those promised one.", false,
+	{"evenkeel_quota_used", "Requests of pods with a node, and of those promised one.", OF_QUOTA,
 	 offsetof(struct quota, used), 0},
-	{"evenkeel_quota_pending", "Requests of pods without a node.", false,
+	{"evenkeel_quota_pending", "Requests of pods without a node.", OF_QUOTA,
 	 offsetof(struct quota, pending), 0},
-	{"evenkeel_quota_borrowed", "What is used beyond min.", true,
+	{"evenkeel_quota_borrowed", "What is used beyond min.", OF_SHARE,
 	 offsetof(struct quota_share, borrowed), 0},
-	{"evenkeel_quota_lent", "What others use of an unused min.", true,
+	{"evenkeel_quota_lent", "What others use of an unused min.", OF_SHARE,
 	 offsetof(struct quota_share, lent), 0},
-	{"evenkeel_quota_share", "What it could use if all took as much as they want.", true,
+	{"evenkeel_quota_share", "What it could use if all took as much as they want.", OF_SHARE,
 	 offsetof(struct quota_share, fair), 0},
+	{"evenkeel_quota_starved",
+	 "What pending pods within min ask for of resources that others have.", OF_BALANCE,
+	 offsetof(struct quota_balance, starved), 0},
 };
 
-static double amount_of(size_t family, const struct quota *q, const struct quota_share *s,
-			const char *resource)
+/* of: the structure that has the family. */
+static double amount_of(size_t family, const void *of, const char *resource)
 {
-	size_t offset = families[family].offset;
+	const void *member = (const char *)of + families[family].offset;
 
-	if (families[family].shared)
-		return (double)*(const int64_t *)((const char *)s + offset);
-	return amount_in((const struct resources *)((const char *)q + offset), resource,
-			 families[family].absent);
+	if (families[family].of == OF_SHARE)
+		return (double)*(const int64_t *)member;
+	return amount_in(member, resource, families[family].absent);
 }
 
 static void write_sample(struct buf *out, const char *family, const struct quota *q,
@@ -85,33 +88,22 @@ static void write_family(struct buf *out, const struct told *t, size_t family)
 	size_t quotas = quota_book_count(t->book);
 
 	metrics_write_family(out, families[family].name, families[family].help);
-	for (size_t i = 0; i < quotas && i < QUOTAS_MOST; i++)
-		for (size_t k = 0; k < t->count; k++) {
-			const struct quota_balance_row *row = t->rows[k];
-			const struct quota *q = quota_book_at(t->book, i);
-
-			if (quota_names(q, row->resource))
-				write_sample(out, families[family].name, q, row->resource,
-					     amount_of(family, q, &row->of[i], row->resource));
-		}
-}
-
-static void write_starved(struct buf *out, const struct told *t)
-{
-	static const char name[] = "evenkeel_quota_starved";
-	size_t quotas = quota_book_count(t->book);
-
-	metrics_write_family(out, name,
-			     "What pending pods within min ask for of resources that others have.");
 	for (size_t i = 0; i < quotas && i < QUOTAS_MOST; i++) {
 		const struct quota *q = quota_book_at(t->book, i);
-		struct quota_balance b;
+		struct quota_balance b = {0};
+		const void *of = families[family].of == OF_BALANCE ? (void *)&b : q;
 
-		quota_balance_of(t->book, i, &t->balances, &b);
-		for (size_t k = 0; k < t->count; k++)
-			if (quota_names(q, t->rows[k]->resource))
-				write_sample(out, name, q, t->rows[k]->resource,
-					     amount_in(&b.starved, t->rows[k]->resource, 0));
+		if (of == &b)
+			quota_balance_of(t->book, i, &t->balances, &b);
+		for (size_t k = 0; k < t->count; k++) {
+			const struct quota_balance_row *row = t->rows[k];
+
+			if (families[family].of == OF_SHARE)
+				of = &row->of[i];
+			if (quota_names(q, row->resource))
+				write_sample(out, families[family].name, q, row->resource,
+					     amount_of(family, of, row->resource));
+		}
 		quota_balance_fini(&b);
 	}
 }
@@ -141,7 +133,6 @@ static void write_quotas(struct buf *out, const struct quota_session *session)
 	}
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
 		write_family(out, &t, i);
-	write_starved(out, &t);
 	METRICS_WRITE(out, ((const struct metric[]){
 				   {"evenkeel_quotas", NULL, "Namespaces with a quota.",
 				    (double)quota_book_count(session->book)},

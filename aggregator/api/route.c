@@ -187,7 +187,7 @@ static const struct {
 	int status;
 	const char *code;
 } failures[] = {
-#define X(name, number, text) [FAIL_##name] = {.status = (number), .code = (text)},
+#define X(name, number, text, reason) [FAIL_##name] = {.status = (number), .code = (text)},
 	API_FAILURES(X)
 #undef X
 };

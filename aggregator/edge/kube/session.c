@@ -188,11 +188,17 @@ static void set_connection(const struct kube_session *s, CURL *h)
 	curl_easy_setopt(h, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 }
 
+static const char *path_of(const struct session_tls_file *f)
+{
+	return f->fd >= 0 ? f->path : NULL;
+}
+
 static void set_tls(const struct kube_session *s, CURL *h)
 {
 	const curl_version_info_data *system = curl_version_info(CURLVERSION_NOW);
-	const char *ca = session_tls_ca(&s->credential.tls);
-	const char *pair = session_tls_pair(&s->credential.tls);
+	const struct session_tls *tls = &s->credential.tls;
+	const char *ca = path_of(&tls->sets[tls->newest].ca);
+	const char *pair = path_of(&tls->sets[tls->newest].pair);
 	bool verify = !s->config.insecure_skip_tls_verify;
 
 	curl_easy_setopt(h, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
@@ -209,6 +215,7 @@ static void set_tls(const struct kube_session *s, CURL *h)
 int kube_session_prepare(struct kube_session *s, CURL *handle, const char *path, int64_t now_ns,
 			 struct error *error)
 {
+	const struct session_credential *c = &s->credential;
 	const char *token;
 	char *url;
 	int rc;
@@ -226,7 +233,7 @@ int kube_session_prepare(struct kube_session *s, CURL *handle, const char *path,
 	curl_easy_setopt(handle, CURLOPT_USERAGENT, "evenkeel/" EVENKEEL_VERSION);
 	set_connection(s, handle);
 	set_tls(s, handle);
-	token = session_credential_token(&s->credential);
+	token = c->exec.credential.token ? c->exec.credential.token : c->token;
 	curl_easy_setopt(handle, CURLOPT_XOAUTH2_BEARER, token);
 	curl_easy_setopt(handle, CURLOPT_HTTPAUTH,
 			 (long)(token ? CURLAUTH_BEARER : CURLAUTH_BASIC));

@@ -329,8 +329,3 @@ int session_credential_refresh(struct session_credential *c, int64_t now_ns, str
 		error_set(error, "%s", why.text);
 	return rc;
 }
-
-const char *session_credential_token(const struct session_credential *c)
-{
-	return c->exec.credential.token ? c->exec.credential.token : c->token;
-}

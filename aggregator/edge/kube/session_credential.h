@@ -18,12 +18,12 @@ enum { SESSION_TLS_KEPT = 8, SESSION_TLS_DIGEST_LEN = 32, SESSION_TLS_PATH_LEN =
 /* A memory file with a path. */
 struct session_tls_file {
 	int fd; /* -1: none */
-	char path[SESSION_TLS_PATH_LEN];
+	char path[SESSION_TLS_PATH_LEN]; /* valid until SESSION_TLS_KEPT further sets */
 };
 
 struct session_tls {
 	struct session_tls_set {
-		struct session_tls_file ca, pair;
+		struct session_tls_file ca, pair; /* pair: certificates, then the key */
 	} sets[SESSION_TLS_KEPT];
 	size_t newest;
 	uint8_t digest[SESSION_TLS_DIGEST_LEN]; /* of the newest */
@@ -39,10 +39,6 @@ void session_tls_fini(struct session_tls *t);
  */
 int session_tls_put(struct session_tls *t, const char *ca, const char *certificate, const char *key,
 		    struct error *error);
-
-/* Paths of the newest set; NULL: none. Valid until SESSION_TLS_KEPT further sets. */
-const char *session_tls_ca(const struct session_tls *t);
-const char *session_tls_pair(const struct session_tls *t); /* certificates, then the key */
 
 /* A plugin's credential. Times are of the caller's clock. */
 struct session_exec {
@@ -72,5 +68,3 @@ void session_credential_fini(struct session_credential *c);
 
 /* Refreshes token and certificates. -EACCES with the reason: none. */
 int session_credential_refresh(struct session_credential *c, int64_t now_ns, struct error *error);
-/* NULL: none. Borrowed, until the next refresh. */
-const char *session_credential_token(const struct session_credential *c);

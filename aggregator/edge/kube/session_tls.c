@@ -179,17 +179,3 @@ int session_tls_put(struct session_tls *t, const char *ca, const char *certifica
 	memcpy(t->digest, digest, sizeof(digest));
 	return 0;
 }
-
-const char *session_tls_ca(const struct session_tls *t)
-{
-	const struct session_tls_file *f = &t->sets[t->newest].ca;
-
-	return f->fd >= 0 ? f->path : NULL;
-}
-
-const char *session_tls_pair(const struct session_tls *t)
-{
-	const struct session_tls_file *f = &t->sets[t->newest].pair;
-
-	return f->fd >= 0 ? f->path : NULL;
-}
