@@ -21,7 +21,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "aggregator/api/metrics_api.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 

@@ -25,7 +25,6 @@
 #include "aggregator/api/fit_ask.h"
 #include "aggregator/api/list.h"
 #include "aggregator/planner/place_cache.h"
-#include "aggregator/api/pod_manifest.h"
 #include "aggregator/api/request_body.h"
 #include "shared/jsonw.h"
 

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/pod_manifest.h"
 #include "aggregator/api/request_body.h"
 #include "aggregator/api/view_json.h"
 #include "shared/array.h"

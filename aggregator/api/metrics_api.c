@@ -8,14 +8,13 @@
  * the spec is not measured, or does not run: an autoscaler must not take unknown use for none.
  * Containers are those that the Kubernetes API names, without the pod's sandbox.
  */
-#include "aggregator/api/metrics_api.h"
+#include "aggregator/api/api_group.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "aggregator/api/api_group.h"
 #include "aggregator/api/kube_objects.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/view_json.h"

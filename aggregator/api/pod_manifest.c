@@ -9,13 +9,12 @@
  * warning. Known members that restrict nodes and are not judged (schedulingGates) refuse every
  * node: place_class.c.
  */
-#include "aggregator/api/pod_manifest.h"
+#include "aggregator/api/request_body.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "aggregator/api/request_body.h"
 #include "aggregator/model/object_json.h"
 #include "shared/array.h"
 

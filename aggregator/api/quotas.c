@@ -49,7 +49,6 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
-#include "aggregator/api/pod_manifest.h"
 #include "aggregator/api/quota_json.h"
 #include "aggregator/api/quota_session.h"
 #include "aggregator/api/request_body.h"

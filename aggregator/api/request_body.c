@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "aggregator/api/pod_file.h"
-#include "aggregator/api/pod_manifest.h"
 #include "shared/mem.h"
 
 int request_fail(const struct object_fault *e, const char *why, const char *format, ...)

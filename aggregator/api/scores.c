@@ -27,7 +27,6 @@
 #include "aggregator/api/api.h"
 #include "aggregator/api/fit_ask.h"
 #include "aggregator/api/list.h"
-#include "aggregator/api/pod_manifest.h"
 #include "aggregator/api/policy_options.h"
 #include "aggregator/api/request_body.h"
 #include "aggregator/api/score_job.h"

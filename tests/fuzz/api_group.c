@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "aggregator/api/api_group.h"
-#include "aggregator/api/metrics_api.h"
 #include "shared/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

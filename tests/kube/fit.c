@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/pod_manifest.h"
+#include "aggregator/api/request_body.h"
 #include "aggregator/policy/place/place.h"
 #include "shared/mem.h"
 #include "tests/kube_fit_world.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/api/metrics_api.h"
+#include "aggregator/api/api_group.h"
 #include "aggregator/model/model.h"
 #include "aggregator/state/join.h"
 #include "shared/clock.h"

@@ -21,7 +21,6 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/edge/http/auth.h"
-#include "aggregator/edge/http/rate.h"
 #include "aggregator/edge/http/tokens.h"
 #include "shared/clock.h"
 

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "aggregator/edge/kube/config.h"
-#include "aggregator/edge/kube/config_file.h"
 #include "shared/buf.h"
 #include "shared/mem.h"
 #include "tests/process.h"

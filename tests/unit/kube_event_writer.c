@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "aggregator/edge/kube/event_limits.h"
 #include "aggregator/edge/kube/event_writer.h"
 #include "shared/clock.h"
 #include "shared/mem.h"

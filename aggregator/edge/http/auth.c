@@ -40,7 +40,6 @@
 #include <string.h>
 
 #include "aggregator/api/api_group.h"
-#include "aggregator/edge/http/rate.h"
 #include "aggregator/edge/http/tokens.h"
 #include "shared/clock.h"
 #include "shared/endpoint.h"

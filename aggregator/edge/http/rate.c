@@ -4,7 +4,7 @@
  * 16384 busy clients are remembered. The set of an address is keyed: nobody can evict a chosen
  * address.
  */
-#include "aggregator/edge/http/rate.h"
+#include "aggregator/edge/http/auth.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/edge/kube/config_file.h"
+#include "aggregator/edge/kube/config.h"
 #include "shared/mem.h"
 
 #define DAY_S	   (24 * 3600LL)

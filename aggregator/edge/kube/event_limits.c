@@ -7,7 +7,7 @@
  * A state is offered again and again. While it goes on without a gap of GAP_NS it is repeated by its
  * lasting pause; a state that ended and came back counts as another event.
  */
-#include "aggregator/edge/kube/event_limits.h"
+#include "aggregator/edge/kube/event_writer.h"
 
 #include <stdlib.h>
 #include <string.h>

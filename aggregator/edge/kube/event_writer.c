@@ -15,7 +15,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "aggregator/edge/kube/event_limits.h"
 #include "aggregator/edge/kube/kube_writer.h"
 #include "aggregator/edge/kube/status_writer.h"
 #include "shared/clock.h"

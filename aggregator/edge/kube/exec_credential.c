@@ -27,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "aggregator/edge/kube/config_file.h"
+#include "aggregator/edge/kube/config.h"
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/jsonw.h"

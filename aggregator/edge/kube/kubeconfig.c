@@ -25,7 +25,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "aggregator/edge/kube/config_file.h"
 #include "shared/yaml_doc.h"
 #include "shared/file.h"
 #include "shared/mem.h"

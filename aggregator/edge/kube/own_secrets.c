@@ -31,7 +31,7 @@
 #include <unistd.h>
 
 #include "aggregator/edge/kube/authority.h"
-#include "aggregator/edge/kube/config_file.h"
+#include "aggregator/edge/kube/config.h"
 #include "aggregator/edge/kube/kube_writer.h"
 #include "shared/arith.h"
 #include "shared/clock.h"

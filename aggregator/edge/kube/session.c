@@ -23,7 +23,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-#include "aggregator/edge/kube/config_file.h"
+#include "aggregator/edge/kube/config.h"
 #include "aggregator/edge/kube/session_credential.h"
 #include "shared/clock.h"
 #include "shared/mem.h"

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "aggregator/edge/kube/config_file.h"
+#include "aggregator/edge/kube/config.h"
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/log.h"
