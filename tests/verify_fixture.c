@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "aggregator/api/drain_json.h"
+#include "aggregator/api/plan_ask.h"
 #include "shared/document.h"
 #include "tests/api_fixture.h"
 

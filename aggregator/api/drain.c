@@ -52,7 +52,6 @@
  *          may be away at once: it leaves when the replacements of those of the step before are ready; ageSeconds: of pods that came less than 10
  *          minutes ago, maybe for evicted ones
  */
-#include "aggregator/api/drain_json.h"
 
 #include <math.h>
 #include <stdlib.h>

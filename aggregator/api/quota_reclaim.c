@@ -28,7 +28,7 @@
 #include <string.h>
 
 #include "aggregator/api/api.h"
-#include "aggregator/api/drain_json.h"
+#include "aggregator/api/plan_ask.h"
 #include "aggregator/api/extender_call.h"
 #include "aggregator/api/list.h"
 #include "aggregator/api/quota_json.h"

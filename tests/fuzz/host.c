@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/edge/http/hosts.h"
+#include "aggregator/edge/http/auth.h"
 #include "shared/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

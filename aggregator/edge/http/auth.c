@@ -7,7 +7,7 @@
  *	above the client's request rate			429
  *	a body that is not declared as JSON		415
  *	no credentials are configured			passes under a name of this server
- *							(hosts.h), else 403; acts from this
+ *							(hosts.c), else 403; acts from this
  *							machine alone
  *	/watcher with --open-watcher			passes under an address or a name of this
  *							server, else 403
@@ -316,7 +316,7 @@ static bool is_by_address(const struct auth *auth, const char *host)
 	       host_is_address(&name);
 }
 
-/* Requests that a page in a browser may have sent (hosts.h). */
+/* Requests that a page in a browser may have sent (hosts.c). */
 static enum auth_verdict check_page(struct auth *auth, const struct auth_request *rq,
 				    struct auth_refusal *r)
 {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <gnutls/gnutls.h>
+#include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,10 +20,38 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "aggregator/edge/http/framing.h"
 #include "aggregator/edge/http/tls.h"
 
-struct MHD_Connection;
+/* --- framing.c: whether the headers of a request leave no doubt about its end and its sender -- */
+
+/* The text between method and version, as received. */
+struct framing_target {
+	const char *text; /* in the library's buffer */
+	size_t len; /* then */
+	bool crowded; /* too many parameters, which were cut off */
+	bool odd; /* it holds a blank or a control character */
+};
+
+/*
+ * The target before the library parses its parameters. Parameters that do not fit into the
+ * library's buffer are cut off; framing_fault() reports that.
+ */
+struct framing_target framing_note(const char *text);
+
+/*
+ * NULL, or the fault as a sentence: the request gets 400 and its connection is closed. method and
+ * version are the library's; target NULL: not known.
+ */
+const char *framing_fault(struct MHD_Connection *connection, const char *method,
+			  const char *version, const struct framing_target *target);
+
+/*
+ * Whether its length is no number. The library (up to version 0.9.75) answers such a request
+ * itself, before any callback, and twice.
+ */
+bool framing_is_length_bad(struct MHD_Connection *connection);
+
+/* --- connections.c ---------------------------------------------------------------------------- */
 
 enum {
 	HANDSHAKE_BYTES_MOST = 12288, /* a ClientHello of 2 KiB, and a chain of certificates */
@@ -96,7 +125,7 @@ void connections_free(struct connections *cs); /* empty; NULL is allowed */
 struct connection *connections_begin(struct connections *cs, const struct sockaddr *from, int fd,
 				     int64_t due_ns);
 void connections_end(struct connections *cs, struct connection *c);
-/* A connection of the loop with a bad length (framing.h) that is not refused yet, or NULL. */
+/* A connection of the loop with a bad length (framing.c) that is not refused yet, or NULL. */
 struct connection *connections_find_bad(struct connections *cs, const struct handshakes *loop);
 /*
  * Its handshake begins, or is over with its first request. True: there are too many, of its client

@@ -21,7 +21,7 @@
  * overwrites separators with NULs: a NUL before an LF looks like CR and LF, and so does a line of a
  * colon and an LF, which ends the headers.
  */
-#include "aggregator/edge/http/framing.h"
+#include "aggregator/edge/http/connections.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -9,7 +9,7 @@
  *	JSON	without a CORS preflight, which this server does not answer, a page sends forms and
  *		plain text only
  */
-#include "aggregator/edge/http/hosts.h"
+#include "aggregator/edge/http/auth.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
