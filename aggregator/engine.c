@@ -405,6 +405,7 @@ static int open_loop(struct engine *e, struct error *error)
 		.join = e->join,
 		.views = e->views,
 		.reservations = e->reservations,
+		.informer = &e->informer,
 		.counters = &e->counters,
 		.recorder = e->recorder,
 		.published = on_published,
@@ -522,10 +523,8 @@ static int open_informer(struct engine *e, struct error *error)
 	int rc = informer_open(&e->informer, &config, error);
 
 	e->api_context.kubernetes_mode = informer_mode(e->informer);
-	if (!rc && e->informer) {
-		publisher_set_informer(e->publisher, e->informer);
+	if (!rc && e->informer)
 		publisher_publish(e->publisher);
-	}
 	return rc;
 }
 

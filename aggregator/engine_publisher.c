@@ -49,7 +49,6 @@ enum stage { AT_REST, BUILDING, JOINING };
 struct publisher {
 	/* fixed after start */
 	struct publisher_config config;
-	struct informer *informer; /* NULL: standalone */
 
 	/* loop thread */
 	uv_timer_t due; /* begins a publication */
@@ -76,7 +75,7 @@ struct publisher {
 static void gather(struct publisher *p)
 {
 	struct publisher_config *c = &p->config;
-	struct cluster *cluster = informer_cluster(p->informer);
+	struct cluster *cluster = informer_cluster(*c->informer);
 	struct node_stats *const *node_stats;
 	size_t count;
 
@@ -174,7 +173,7 @@ static void on_due(uv_timer_t *timer)
 
 static bool is_dirty(const struct publisher *p)
 {
-	return usage_dirty(p->config.usage) || informer_dirty(p->informer);
+	return usage_dirty(p->config.usage) || informer_dirty(*p->config.informer);
 }
 
 /* At rest: at once when the last view is that old, else as soon as it will be. */
@@ -276,11 +275,6 @@ void publisher_want(struct publisher *p, uint64_t ticket)
 	while (wanted < ticket && !atomic_compare_exchange_weak(&p->wanted, &wanted, ticket))
 		;
 	uv_async_send(&p->want);
-}
-
-void publisher_set_informer(struct publisher *p, struct informer *f)
-{
-	p->informer = f;
 }
 
 int publisher_open(struct publisher **out, const struct publisher_config *config)

@@ -24,6 +24,7 @@ struct publisher_config {
 	struct join *join;
 	struct view_slot *views;
 	struct reservations *reservations; /* each publication settles it */
+	struct informer *const *informer; /* where objects come from; to NULL: there are none */
 	struct counters *counters;
 	struct recorder *recorder; /* NULL: nothing is recorded */
 	void (*published)(void *ctx, int64_t now_ns); /* each time */
@@ -39,8 +40,6 @@ struct publisher;
 int publisher_open(struct publisher **p, const struct publisher_config *config);
 /* NULL is allowed. */
 void publisher_free(struct publisher *p);
-/* Where objects come from; NULL: there are none. */
-void publisher_set_informer(struct publisher *p, struct informer *f);
 /* All that is known, and before it returns. */
 void publisher_publish(struct publisher *p);
 /*

@@ -112,10 +112,20 @@ void recorder_gathered(struct recorder *r)
 		r->gathered_at = r->told.len;
 }
 
-static void queue(struct recorder *r, struct step *s)
+/* v: NULL: there is a plan. */
+static void queue(struct recorder *r, struct view *v, int64_t now_ns)
 {
+	struct step *s = mem_zalloc(1, sizeof(*s));
+
+	if (v) {
+		s->told = r->told;
+		r->told = (struct buf)BUF_INIT;
+		s->gathered_at = r->gathered_at;
+		s->view = view_hold(v);
+	}
+	s->now_ns = now_ns;
 	s->plan = plan_slot_take(r->config.plans);
-	s->reservations = reservations_take(r->config.reservations, s->now_ns);
+	s->reservations = reservations_take(r->config.reservations, now_ns);
 	pthread_mutex_lock(&r->lock);
 	if (r->queued + s->told.len <= QUEUE_MOST) {
 		s->after_loss = r->lost;
@@ -135,28 +145,14 @@ static void queue(struct recorder *r, struct step *s)
 
 void recorder_published(struct recorder *r, struct view *v, int64_t now_ns)
 {
-	struct step *s;
-
-	if (!r)
-		return;
-	s = mem_zalloc(1, sizeof(*s));
-	s->told = r->told;
-	r->told = (struct buf)BUF_INIT;
-	s->gathered_at = r->gathered_at;
-	s->now_ns = now_ns;
-	s->view = view_hold(v);
-	queue(r, s);
+	if (r)
+		queue(r, v, now_ns);
 }
 
 void recorder_planned(struct recorder *r, int64_t now_ns)
 {
-	struct step *s;
-
-	if (!r)
-		return;
-	s = mem_zalloc(1, sizeof(*s));
-	s->now_ns = now_ns;
-	queue(r, s);
+	if (r)
+		queue(r, NULL, now_ns);
 }
 
 /* --- segments --------------------------------------------------------------------------------- */

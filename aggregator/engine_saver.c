@@ -76,19 +76,9 @@ struct saver {
 };
 
 /* Any thread. */
-static void on_wake(void *ctx)
+static void wake(void *async)
 {
-	struct saver *s = ctx;
-
-	uv_async_send(&s->news);
-}
-
-/* The copier's thread. */
-static void want_copy(void *ctx)
-{
-	struct saver *s = ctx;
-
-	uv_async_send(&s->wanted);
+	uv_async_send(async);
 }
 
 static void on_timer(uv_timer_t *timer);
@@ -446,8 +436,8 @@ int saver_open(struct saver **out, const struct saver_config *config, struct err
 		.nodes_max = config->nodes_max,
 		.busy_ms = BUSY_MS,
 		.retry_ns = RETRY_NS,
-		.wake = on_wake,
-		.ctx = s,
+		.wake = wake,
+		.ctx = &s->news,
 	};
 	struct store_event *e;
 	int rc;
@@ -461,7 +451,7 @@ int saver_open(struct saver **out, const struct saver_config *config, struct err
 		return error_fail(error, rc, "the event loop does not start: %s", uv_strerror(rc));
 	rc = store_start(&s->store, &store, error);
 	if (!rc && config->copies)
-		rc = copier_open(&s->copier, want_copy, s, &config->counters->exchange, error);
+		rc = copier_open(&s->copier, wake, &s->wanted, &config->counters->exchange, error);
 	if (rc)
 		return rc;
 	counter_set(&s->counters->enabled, 1);

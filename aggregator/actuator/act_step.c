@@ -454,15 +454,6 @@ static void judge_claim(const struct act_options *o, const struct act_input *in,
 	}
 }
 
-static void claim(const struct act_options *o, const struct act_input *in, const struct act_node *n,
-		  struct act_output *out)
-{
-	struct act_action *a = patch(out, o, in, n, MARK_CLAIMED);
-
-	memcpy(a->mark.plan, in->plan->id, sizeof(a->mark.plan));
-	error_set(&a->text, "node %s is claimed for plan %s", n->name, in->plan->id);
-}
-
 static void claim_wave(struct act_state *s, const struct act_options *o, const struct act_input *in,
 		       struct act_output *out)
 {
@@ -478,7 +469,11 @@ static void claim_wave(struct act_state *s, const struct act_options *o, const s
 			continue;
 		judge_claim(o, in, n, at, &why);
 		if (!*why.text) {
-			claim(o, in, n, out);
+			struct act_action *a = patch(out, o, in, n, MARK_CLAIMED);
+
+			memcpy(a->mark.plan, in->plan->id, sizeof(a->mark.plan));
+			error_set(&a->text, "node %s is claimed for plan %s", n->name,
+				  in->plan->id);
 			continue;
 		}
 		news |= count >= s->left_count || strcmp(s->left[count].node, n->name) != 0 ||

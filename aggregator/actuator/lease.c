@@ -196,14 +196,6 @@ static void *run(void *arg)
 
 /* --- start and stop --------------------------------------------------------------------------- */
 
-static void release(struct lease *l)
-{
-	pthread_mutex_destroy(&l->lock);
-	free(l->folder);
-	free(l->path);
-	free(l);
-}
-
 int lease_start(struct lease **out, const struct lease_options *o, struct error *error)
 {
 	struct lease *l = mem_zalloc(1, sizeof(*l));
@@ -217,7 +209,7 @@ int lease_start(struct lease **out, const struct lease_options *o, struct error 
 	pthread_mutex_init(&l->lock, NULL);
 	rc = kube_writer_start(&l->writer, o->config, "the lease is not renewed", run, l, error);
 	if (rc)
-		release(l);
+		lease_stop(l);
 	else
 		*out = l;
 	return rc;
@@ -228,7 +220,10 @@ void lease_stop(struct lease *l)
 	if (!l)
 		return;
 	kube_writer_stop(&l->writer);
-	release(l);
+	pthread_mutex_destroy(&l->lock);
+	free(l->folder);
+	free(l->path);
+	free(l);
 }
 
 void lease_get(struct lease *l, struct lease_state *out)

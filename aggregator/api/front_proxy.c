@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "shared/array.h"
 #include "shared/mem.h"
 
 enum { CA_MOST = 256 << 10, LIST_MOST = 64, ITEM_MOST = 256 };
@@ -114,13 +115,9 @@ void front_proxy_free(struct front_proxy *p)
 
 bool front_proxy_allows(const struct front_proxy *p, const char *name)
 {
-	char *const *item = p->lists[FRONT_PROXY_NAMES];
+	const char *const *names = (const char *const *)p->lists[FRONT_PROXY_NAMES];
 
-	if (!*item)
-		return true;
-	while (*item && strcmp(*item, name) != 0)
-		item++;
-	return *item;
+	return !*names || array_has_text(names, name);
 }
 
 /* --- headers ---------------------------------------------------------------------------------- */

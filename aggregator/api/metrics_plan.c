@@ -138,17 +138,15 @@ static void write_waves(struct buf *out, const struct wave_counters *c)
 			  evictions[] = "evenkeel_act_evictions_total";
 	const struct metric samples[] = {
 		{waves, "outcome=\"drained\"", "Waves that the actuator ended.",
-		 (double)counter_get(&c->ended[WAVE_DRAINED])},
-		{waves, "outcome=\"rolledBack\"", NULL,
-		 (double)counter_get(&c->ended[WAVE_ROLLED_BACK])},
-		{waves, "outcome=\"stopped\"", NULL, (double)counter_get(&c->ended[WAVE_STOPPED])},
-		{evictions, "result=\"done\"", "Evictions of these waves.",
-		 (double)counter_get(&c->evictions)},
-		{evictions, "result=\"refused\"", NULL, (double)counter_get(&c->refused)},
+		 COUNT(c->ended[WAVE_DRAINED])},
+		{waves, "outcome=\"rolledBack\"", NULL, COUNT(c->ended[WAVE_ROLLED_BACK])},
+		{waves, "outcome=\"stopped\"", NULL, COUNT(c->ended[WAVE_STOPPED])},
+		{evictions, "result=\"done\"", "Evictions of these waves.", COUNT(c->evictions)},
+		{evictions, "result=\"refused\"", NULL, COUNT(c->refused)},
 		{"evenkeel_act_rolled_back_nodes_total", NULL, "Nodes that were rolled back.",
-		 (double)counter_get(&c->rolled_back)},
+		 COUNT(c->rolled_back)},
 		{"evenkeel_act_seconds_total", NULL, "Time that these waves took.",
-		 (double)counter_get(&c->seconds)},
+		 COUNT(c->seconds)},
 	};
 
 	METRICS_WRITE(out, samples);

@@ -16,6 +16,7 @@
 #include "aggregator/api/snapshot_state.h"
 #include "aggregator/policy/drain/drain.h"
 #include "aggregator/state/join.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 #include "shared/timefmt.h"
 #include "shared/utf8.h"
@@ -312,14 +313,14 @@ static int read_memory(struct snapshot *s, const struct snapshot_text *t, const 
 /* Of a Snapshot whose time is known. */
 static int read_state(struct snapshot *s, const struct snapshot_text *t, const cJSON *state)
 {
+	static const char *const known[] = {"ledger", "workloads", "demand",
+					    "slack",  "drain",	   NULL};
 	int rc;
 
 	if (!cJSON_IsObject(state))
 		return snapshot_text_fail(t, "state: must be an object");
 	for (const cJSON *item = state->child; item; item = item->next)
-		if (strcmp(item->string, "ledger") != 0 && strcmp(item->string, "workloads") != 0 &&
-		    strcmp(item->string, "demand") != 0 && strcmp(item->string, "slack") != 0 &&
-		    strcmp(item->string, "drain") != 0)
+		if (!array_has_text(known, item->string))
 			return snapshot_text_fail(
 				t, "state.%.64s: is unknown here; take a newer evenkeel",
 				item->string);

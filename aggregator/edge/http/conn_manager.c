@@ -114,11 +114,6 @@ void conn_manager_end(struct conn_manager *m, struct connection *c)
 	connections_end(m->connections, c);
 }
 
-void conn_manager_count_unserved(struct conn_manager *m)
-{
-	count_refusal(m, ACCESS_REFUSAL_NO_DESCRIPTOR);
-}
-
 static int64_t timeout_of(const struct conn_manager *m, enum conn_step step)
 {
 	switch (step) {

@@ -29,8 +29,6 @@ void conn_manager_reload(struct conn_manager *m); /* any thread; soon */
 /* Any thread; takes over *p, which holds from the next request on, and its authority soon. */
 void conn_manager_set_front_proxy(struct conn_manager *m, struct front_proxy *p);
 bool conn_manager_has_tls(const struct conn_manager *m);
-/* A client is turned away for want of a descriptor. */
-void conn_manager_count_unserved(struct conn_manager *m);
 
 /*
  * The library begins a connection, before its first byte: takes the newest certificate and expects
@@ -41,7 +39,7 @@ struct connection *conn_manager_begin(struct conn_manager *m, struct MHD_Connect
 /* NULL: conn_manager_begin() did not take it. */
 struct connection *conn_manager_find(struct MHD_Connection *connection);
 void conn_manager_end(struct conn_manager *m, struct connection *c);
-/* The loop's thread: answers 400 before the library does, which would answer twice (framing.h). */
+/* The loop's thread: answers 400 before the library does, which would answer twice (framing.c). */
 void conn_manager_refuse_lengths(struct conn_manager *m, const struct handshakes *loop);
 
 /* The next step of a connection; each has a timeout. */
@@ -57,7 +55,7 @@ void conn_manager_step(struct conn_manager *m, struct connection *c, enum conn_s
 /* The target of a request has come: the text between method and version, before unescaping. */
 void conn_manager_note_target(struct conn_manager *m, struct connection *c, const char *target);
 
-/* auth_check() of a request; a request that is not clear (framing.h) is refused first. */
+/* auth_check() of a request; a request that is not clear (framing.c) is refused first. */
 enum auth_verdict conn_manager_check(struct conn_manager *m, struct connection *c,
 				     const char *method, const char *path, const char *version,
 				     struct auth_refusal *refusal);

@@ -117,10 +117,12 @@ static void pause_accepting(struct event_loop *l)
 		log_warn("there is no descriptor for clients of the HTTP API: they are turned "
 			 "away until there is");
 	if (l->pauses >= PAUSES_MOST) {
+		struct access_counters *c = &l->server->ctx->counters->access;
+
 		l->pauses = PAUSES_MOST;
 		for (int i = 0; i < REFUSALS_MAX && endpoint_refuse_one(l->listener, &l->spare);
 		     i++)
-			conn_manager_count_unserved(l->manager);
+			counter_add(&c->refused[ACCESS_REFUSAL_NO_DESCRIPTOR], 1);
 	}
 	l->resume_ns = clock_mono_ns() + PAUSE_NS;
 }

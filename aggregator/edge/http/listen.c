@@ -130,11 +130,9 @@ int listen_open(struct listener *l, const char *address, struct error *error)
 		goto out;
 	/* A socket of IPv6's any-address takes IPv4 too; a kernel without IPv6 has only IPv4. */
 	if (!parts.host[0])
-		rc = bind_family(l, &parts, AF_INET6, NULL);
+		rc = bind_family(l, &parts, AF_INET6, error);
 	if (parts.host[0] || (rc && rc != -EADDRINUSE && rc != -EACCES))
 		rc = bind_family(l, &parts, parts.host[0] ? AF_UNSPEC : AF_INET, error);
-	else if (rc)
-		error_set(error, "%s", advice(rc));
 	if (!rc) {
 		struct sockaddr_storage at = {0};
 		socklen_t len = sizeof(at);

@@ -102,18 +102,13 @@ static int read_files(const struct tls_files *files, struct texts *x, struct err
 	int rc = file_read(files->certificate, FILE_MOST, &x->certificate, error);
 
 	if (rc)
-		error_prefix(error, "--tls-cert");
-	if (!rc) {
-		rc = secret_read(&x->key, files->key, FILE_MOST, true, error);
-		if (rc)
-			error_prefix(error, "--tls-key");
-	}
-	if (!rc && files->client_ca) {
+		return error_at(error, rc, "--tls-cert");
+	rc = secret_read(&x->key, files->key, FILE_MOST, true, error);
+	if (rc)
+		return error_at(error, rc, "--tls-key");
+	if (files->client_ca)
 		rc = file_read(files->client_ca, FILE_MOST, &x->client_ca, error);
-		if (rc)
-			error_prefix(error, "--tls-client-ca");
-	}
-	return rc;
+	return rc ? error_at(error, rc, "--tls-client-ca") : 0;
 }
 
 static void add_digest(crypto_generichash_state *state, const char *text, uint64_t len)

@@ -142,10 +142,8 @@ static void write_cluster(struct jsonw *w, const struct kube_config *c, const ch
 {
 	jsonw_key_object(w, "cluster");
 	jsonw_key_string(w, "server", c->server);
-	if (c->tls_server_name)
-		jsonw_key_string(w, "tls-server-name", c->tls_server_name);
-	if (c->insecure_skip_tls_verify)
-		jsonw_key_bool(w, "insecure-skip-tls-verify", true);
+	jsonw_key_text(w, "tls-server-name", c->tls_server_name);
+	jsonw_key_true(w, "insecure-skip-tls-verify", c->insecure_skip_tls_verify);
 	if (ca) {
 		size_t room = sodium_base64_encoded_len(strlen(ca), sodium_base64_VARIANT_ORIGINAL);
 		char *text = mem_alloc(room);
@@ -155,8 +153,7 @@ static void write_cluster(struct jsonw *w, const struct kube_config *c, const ch
 		jsonw_key_string(w, "certificate-authority-data", text);
 		free(text);
 	}
-	if (c->proxy_url)
-		jsonw_key_string(w, "proxy-url", c->proxy_url);
+	jsonw_key_text(w, "proxy-url", c->proxy_url);
 	jsonw_object_close(w);
 }
 
@@ -229,31 +226,20 @@ static int spawn(pid_t *pid, char *const argv[], char *const envp[], int out, in
 	return rc;
 }
 
-static int refuse_start(int error, struct error *reason)
-{
-	error_set(reason, "cannot be run: %s", strerror(error));
-	return error == ENOENT ? -ENOENT : -EACCES;
-}
-
 static int start(struct child *c, char *const argv[], char *const envp[], struct error *reason)
 {
-	int out[2], err[2], rc;
+	int out[2] = {-1, -1}, err[2] = {-1, -1}, rc;
 
-	if (pipe2(out, O_CLOEXEC))
-		return refuse_start(errno, reason);
-	if (pipe2(err, O_CLOEXEC)) {
-		rc = errno;
-		close(out[0]);
-		close(out[1]);
-		return refuse_start(rc, reason);
-	}
-	rc = spawn(&c->pid, argv, envp, out[1], err[1]);
-	close(out[1]);
-	close(err[1]);
+	rc = pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC)
+		     ? errno
+		     : spawn(&c->pid, argv, envp, out[1], err[1]);
+	file_close(out[1]);
+	file_close(err[1]);
 	if (rc) {
-		close(out[0]);
-		close(err[0]);
-		return refuse_start(rc, reason);
+		file_close(out[0]);
+		file_close(err[0]);
+		return error_fail(reason, rc == ENOENT ? -ENOENT : -EACCES, "cannot be run: %s",
+				  strerror(rc));
 	}
 	fcntl(out[0], F_SETFL, O_NONBLOCK);
 	fcntl(err[0], F_SETFL, O_NONBLOCK);
