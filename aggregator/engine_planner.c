@@ -84,13 +84,6 @@ static bool is_stopping(void *ctx)
 	return atomic_load(&p->thread.stopping);
 }
 
-static void note_failure(struct planner *p, const struct error *why)
-{
-	if (!p->failing)
-		log_error("there is no plan: %s", why->text);
-	p->failing = true;
-}
-
 static void note_time(struct planner *p, int64_t took_ns)
 {
 	struct planner_counters *c = p->config.counters;
@@ -127,8 +120,9 @@ static void plan(struct planner *p, struct view *v)
 	p->unled = rc != 0;
 	rc = plan_core_step(p->core, &in, &r, &why);
 	if (rc) {
-		if (rc != -EINTR)
-			note_failure(p, &why);
+		if (rc != -EINTR && !p->failing)
+			log_error("there is no plan: %s", why.text);
+		p->failing |= rc != -EINTR;
 		return;
 	}
 	p->planned = true;

@@ -29,9 +29,6 @@
 #include "shared/options.h"
 #include "shared/program.h"
 
-#define STEP_NS (2 * NS_PER_SEC)
-#define BUSY_NS (NS_PER_SEC / 2) /* after a step that wrote */
-
 struct actuator_options {
 	char *act, *namespaces, *node_selector, *kubeconfig, *context;
 	char *lease_namespace, *lease_name;
@@ -255,16 +252,10 @@ static bool step(struct actuator *a, const struct lease_state *lease)
 	return busy && !a->edge.dry_run;
 }
 
-static void rest(int64_t ns)
-{
-	const struct timespec time = {ns / NS_PER_SEC, ns % NS_PER_SEC};
-
-	if (!atomic_load(&stopping))
-		nanosleep(&time, NULL);
-}
-
 static void loop(struct actuator *a)
 {
+	static const struct timespec usual = {.tv_sec = 2}, after_writes = {.tv_nsec = 500000000};
+
 	while (!atomic_load(&stopping)) {
 		struct lease_state lease;
 		bool busy = false;
@@ -280,7 +271,8 @@ static void loop(struct actuator *a)
 			a->edge.transitions = lease.transitions;
 		}
 		edge_end_step(&a->edge);
-		rest(busy ? BUSY_NS : STEP_NS);
+		if (!atomic_load(&stopping))
+			nanosleep(busy ? &after_writes : &usual, NULL);
 	}
 }
 

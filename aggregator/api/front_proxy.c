@@ -31,13 +31,6 @@ static const char *const members[FRONT_PROXY_LISTS] = {
 
 /* --- the ConfigMap ---------------------------------------------------------------------------- */
 
-static bool is_item(const cJSON *item)
-{
-	const char *text = cJSON_GetStringValue(item);
-
-	return text && *text && strlen(text) <= ITEM_MOST;
-}
-
 /* An absent member is an empty list. */
 static int take_list(struct front_proxy *p, enum front_proxy_list which, const char *text,
 		     struct error *error)
@@ -49,9 +42,11 @@ static int take_list(struct front_proxy *p, enum front_proxy_list which, const c
 
 	p->lists[which] = mem_zalloc(LIST_MOST + 1, sizeof(char *));
 	cJSON_ArrayForEach (item, list) {
-		good = good && is_item(item);
+		const char *name = cJSON_GetStringValue(item);
+
+		good = good && name && *name && strlen(name) <= ITEM_MOST;
 		if (good)
-			p->lists[which][count++] = mem_strdup(item->valuestring);
+			p->lists[which][count++] = mem_strdup(name);
 	}
 	cJSON_Delete(list);
 	if (!good)

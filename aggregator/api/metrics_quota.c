@@ -22,18 +22,6 @@ struct told {
 	const struct quota_balance_row *rows[OTHERS_MOST + 2];
 };
 
-static bool is_usual(const char *resource)
-{
-	return strcmp(resource, "cpu") == 0 || strcmp(resource, "memory") == 0;
-}
-
-static double amount_in(const struct resources *r, const char *resource, double absent)
-{
-	int64_t amount;
-
-	return resources_find(r, resource, &amount) ? (double)amount : absent;
-}
-
 static const struct {
 	const char *name, *help;
 	/* The structure that has it: the first two by resource, a share as an amount. */
@@ -45,8 +33,8 @@ static const struct {
 	 offsetof(struct quota, min), 0},
 	{"evenkeel_quota_max", "What may be used at most; none where there is no bound.", OF_QUOTA,
 	 offsetof(struct quota, max), NAN},
-	{"evenkeel_quota_used", "Requests of pods with a node, and of those promised one.", OF_QUOTA,
-	 offsetof(struct quota, used), 0},
+	{"evenkeel_quota_used", "Requests of pods with a node, and of those promised one.",
+	 OF_QUOTA, offsetof(struct quota, used), 0},
 	{"evenkeel_quota_pending", "Requests of pods without a node.", OF_QUOTA,
 	 offsetof(struct quota, pending), 0},
 	{"evenkeel_quota_borrowed", "What is used beyond min.", OF_SHARE,
@@ -64,10 +52,11 @@ static const struct {
 static double amount_of(size_t family, const void *of, const char *resource)
 {
 	const void *member = (const char *)of + families[family].offset;
+	int64_t amount;
 
 	if (families[family].of == OF_SHARE)
 		return (double)*(const int64_t *)member;
-	return amount_in(member, resource, families[family].absent);
+	return resources_find(member, resource, &amount) ? (double)amount : families[family].absent;
 }
 
 static void write_sample(struct buf *out, const char *family, const struct quota *q,
@@ -108,38 +97,30 @@ static void write_family(struct buf *out, const struct told *t, size_t family)
 	}
 }
 
-/* Rows that no series tells of. */
-static size_t count_left_out(const struct told *t)
-{
-	size_t quotas = quota_book_count(t->book);
-	size_t hidden = t->balances.count - t->count;
-
-	return (quotas > QUOTAS_MOST ? quotas - QUOTAS_MOST : 0) + hidden;
-}
-
 static void write_quotas(struct buf *out, const struct quota_session *session)
 {
 	struct told t = {.book = session->book};
-	size_t others = 0;
+	size_t others = 0, quotas = quota_book_count(session->book), left_out;
 
 	quota_balances_of(session->book, &t.balances);
 	/* The balances come sorted, and the usual ones first. */
 	for (size_t i = 0; i < t.balances.count; i++) {
 		const struct quota_balance_row *row = &t.balances.of[i];
 
-		if (!is_usual(row->resource) && others++ >= OTHERS_MOST)
-			continue;
-		t.rows[t.count++] = row;
+		if (strcmp(row->resource, "cpu") == 0 || strcmp(row->resource, "memory") == 0 ||
+		    others++ < OTHERS_MOST)
+			t.rows[t.count++] = row;
 	}
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
 		write_family(out, &t, i);
-	METRICS_WRITE(out, ((const struct metric[]){
-				   {"evenkeel_quotas", NULL, "Namespaces with a quota.",
-				    (double)quota_book_count(session->book)},
-				   {"evenkeel_quotas_left_out", NULL,
-				    "Quotas and resources beyond those that have series.",
-				    (double)count_left_out(&t)},
-			   }));
+	left_out = t.balances.count - t.count + (quotas > QUOTAS_MOST ? quotas - QUOTAS_MOST : 0);
+	METRICS_WRITE(out,
+		      ((const struct metric[]){
+			      {"evenkeel_quotas", NULL, "Namespaces with a quota.", (double)quotas},
+			      {"evenkeel_quotas_left_out", NULL,
+			       "Quotas and resources beyond those that have series.",
+			       (double)left_out},
+		      }));
 	quota_balances_fini(&t.balances);
 }
 

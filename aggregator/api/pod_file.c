@@ -120,24 +120,22 @@ static int take_template(const char *name, struct buf *json, size_t before, stru
 	return rc;
 }
 
-static bool is_blank(const char *p, const char *end)
+static const char *skip_blanks(const char *p, const char *end)
 {
 	while (p < end && (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n'))
 		p++;
-	return p == end;
+	return p;
 }
 
 static int convert(const char *name, const char *text, size_t len, struct buf *json,
 		   struct error *error)
 {
-	size_t blanks = 0;
+	const char *begin = skip_blanks(text, text + len);
 
-	while (blanks < len && text[blanks] && strchr(" \t\r\n", text[blanks]))
-		blanks++;
-	if (blanks < len && text[blanks] == '{') {
+	if (begin < text + len && *begin == '{') {
 		const char *end = NULL;
 		cJSON *doc = cJSON_ParseWithLengthOpts(text, len, &end, false);
-		bool whole = doc && is_blank(end, text + len);
+		bool whole = doc && skip_blanks(end, text + len) == text + len;
 
 		cJSON_Delete(doc);
 		if (whole) {

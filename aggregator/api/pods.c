@@ -63,13 +63,6 @@ static void write_container(struct json_io *io, const struct view_pod *p,
 	jsonw_object_close(io->out);
 }
 
-static const char *qos_class(const struct view_pod *p)
-{
-	if (p->pod && p->pod->qos[0])
-		return p->pod->qos;
-	return p->use ? qos_class_name[p->use->qos] : NULL;
-}
-
 static void write_names(struct jsonw *w, const struct list_item *item)
 {
 	const struct view_pod *p = &item->pod;
@@ -83,7 +76,10 @@ static void write_names(struct jsonw *w, const struct list_item *item)
 		jsonw_key_string(w, "node", item->node->name);
 	if (p->pod)
 		jsonw_key_string(w, "phase", pod_phase_name((enum pod_phase)p->pod->phase));
-	jsonw_key_text(w, "qosClass", qos_class(p));
+	if (p->pod && p->pod->qos[0])
+		jsonw_key_string(w, "qosClass", p->pod->qos);
+	else if (p->use)
+		jsonw_key_text(w, "qosClass", qos_class_name[p->use->qos]);
 }
 
 /* Requests, limits and a resize. */

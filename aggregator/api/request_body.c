@@ -188,14 +188,6 @@ static bool resolve_priority(cJSON *pod, const struct cluster *c, struct api_res
 
 /* --- bodies that ask about a pod */
 
-/* Members that are no objects are refused by pod_manifest_read(), which reads the pod after this. */
-static bool complete_pod(const cJSON *tree, cJSON *pod, const struct cluster *c,
-			 struct api_response *rs)
-{
-	return !cJSON_IsObject(pod) ||
-	       (apply_namespace(tree, pod, rs) && resolve_priority(pod, c, rs));
-}
-
 static bool read_pod(struct pod_body *body, const struct cluster *c, struct api_response *rs)
 {
 	cJSON *pod = request_member(body->tree, "pod");
@@ -203,7 +195,9 @@ static bool read_pod(struct pod_body *body, const struct cluster *c, struct api_
 	struct error why = {""};
 	const char *policy;
 
-	if (!complete_pod(body->tree, pod, c, rs))
+	/* Members that are no objects are refused by pod_manifest_read(). */
+	if (cJSON_IsObject(pod) &&
+	    (!apply_namespace(body->tree, pod, rs) || !resolve_priority(pod, c, rs)))
 		return false;
 	if (pod_manifest_read(request_lacks(pod) ? NULL : pod, &body->pod, field, &why))
 		return api_fail(rs, FAIL_BAD_REQUEST, field, "%s", why.text);

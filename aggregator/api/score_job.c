@@ -39,13 +39,14 @@ static int compare_charges(const void *a, const void *b)
 	return COMPARE(x->node, y->node) ?: COMPARE(x->at, y->at);
 }
 
-static size_t find_charges(const struct view *v, const struct reservations_copy *copy,
-			   const char *except_uid, struct charge *charges)
+static struct charge *find_charges(const struct view *v, const struct reservations_copy *copy,
+				   const char *except_uid, size_t *count)
 {
 	uint64_t generation = v->cluster ? v->cluster->generation : 0;
-	size_t count = 0;
+	struct charge *charges = mem_alloc((copy ? copy->count + 1 : 1) * sizeof(*charges));
 
-	for (size_t i = 0; i < copy->count; i++) {
+	*count = 0;
+	for (size_t i = 0; copy && i < copy->count; i++) {
 		const struct reservation *e = copy->of[i];
 		size_t node;
 
@@ -54,9 +55,9 @@ static size_t find_charges(const struct view *v, const struct reservations_copy 
 			continue;
 		node = view_index(v, e->node);
 		if (node < v->node_count)
-			charges[count++] = (struct charge){node, i};
+			charges[(*count)++] = (struct charge){node, i};
 	}
-	return count;
+	return charges;
 }
 
 static void add(struct score_assumed *sums, const struct reservation *e)
@@ -77,14 +78,10 @@ static void add(struct score_assumed *sums, const struct reservation *e)
 void assumed_read(struct assumed *a, const struct view *v, const struct reservations_copy *copy,
 		  const char *except_uid)
 {
-	struct charge *charges;
 	size_t count;
+	struct charge *charges = find_charges(v, copy, except_uid, &count);
 
 	*a = (struct assumed){0, NULL};
-	if (!copy || !copy->count)
-		return;
-	charges = mem_alloc(copy->count * sizeof(*charges));
-	count = find_charges(v, copy, except_uid, charges);
 	array_sort(charges, count, sizeof(*charges), compare_charges);
 	a->of = mem_zalloc(count + 1, sizeof(*a->of));
 	for (size_t i = 0; i < count; i++) {
@@ -101,12 +98,8 @@ static void add_others(const struct view *v, const struct reservations_copy *cop
 		       struct score_other *others)
 {
 	size_t each = args->limit_other_count, count;
-	struct charge *charges;
+	struct charge *charges = find_charges(v, copy, except_uid, &count);
 
-	if (!copy || !copy->count)
-		return;
-	charges = mem_alloc(copy->count * sizeof(*charges));
-	count = find_charges(v, copy, except_uid, charges);
 	for (size_t i = 0; i < count; i++)
 		for (size_t r = 0; r < each; r++) {
 			struct pod_load *load = &others[charges[i].node * each + r].load;

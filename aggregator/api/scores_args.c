@@ -50,14 +50,6 @@ static bool is_whole(double number)
 	return number == trunc(number) && fabs(number) <= 0x1p53;
 }
 
-static const char *read_whole(const cJSON *value, int64_t *out)
-{
-	if (!cJSON_IsNumber(value) || !is_whole(value->valuedouble))
-		return "must be a whole number";
-	*out = (int64_t)value->valuedouble;
-	return NULL;
-}
-
 static const char *read_text(const char *text, double *out)
 {
 	char *end;
@@ -232,8 +224,9 @@ static const char *read_resource(const struct reader *r, const cJSON *item, size
 		return at(r, why, "[%zu].name", i);
 	if (*out)
 		return at(r, "is there twice", "[%zu].name", i);
-	if (read_whole(weight, out) || *out <= 0)
+	if (!cJSON_IsNumber(weight) || !is_whole(weight->valuedouble) || weight->valuedouble <= 0)
 		return at(r, "must be a whole number above 0", "[%zu].weight", i);
+	*out = (int64_t)weight->valuedouble;
 	return NULL;
 }
 

@@ -16,11 +16,6 @@
 #include <string.h>
 #include <strings.h>
 
-static bool is_name_byte(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
-}
-
 /* "", or a colon and a number. */
 static bool is_port(const char *text, size_t len)
 {
@@ -56,12 +51,8 @@ bool host_parse(const char *text, size_t len, struct host_name *name)
 		       inet_pton(AF_INET6, name->text, &six) == 1;
 	end = memchr(text, ':', len);
 	at = end ? (size_t)(end - text) : len;
-	if (!is_port(text + at, len - at) || !take_name(text, at, name))
-		return false;
-	for (const char *c = name->text; *c; c++)
-		if (!is_name_byte(*c))
-			return false;
-	return true;
+	return is_port(text + at, len - at) && take_name(text, at, name) &&
+	       !name->text[strspn(name->text, "abcdefghijklmnopqrstuvwxyz0123456789-._")];
 }
 
 /* The last four bytes of an address of IPv4 in either family's form, or NULL. */

@@ -209,14 +209,6 @@ static void take_groups(struct discovery *d, const cJSON *json)
 		}
 }
 
-static void take_resources(struct discovery_version *v, const cJSON *json)
-{
-	const cJSON *resource;
-
-	cJSON_ArrayForEach (resource, find_array(json, "resources", &v->fault))
-		v->kinds |= find_kinds(v->name, resource);
-}
-
 static void note_fault(struct discovery *d, const struct kube_status *status)
 {
 	if (d->asking < 0) {
@@ -232,21 +224,25 @@ static void note_fault(struct discovery *d, const struct kube_status *status)
 void discovery_answer(struct discovery *d, const char *body, size_t len,
 		      const struct kube_status *status)
 {
+	struct discovery_version *v = d->asking < 0 ? NULL : &d->versions[d->asking];
+	const cJSON *resource;
 	cJSON *json = NULL;
 
-	if (d->asking < 0)
-		d->groups_answered = true;
+	if (v)
+		v->answered = true;
 	else
-		d->versions[d->asking].answered = true;
+		d->groups_answered = true;
 	if (status) {
 		note_fault(d, status);
 		return;
 	}
 	json = len ? cJSON_ParseWithLength(body, len) : NULL;
-	if (d->asking < 0)
+	if (v) {
+		cJSON_ArrayForEach (resource, find_array(json, "resources", &v->fault))
+			v->kinds |= find_kinds(v->name, resource);
+	} else {
 		take_groups(d, json);
-	else
-		take_resources(&d->versions[d->asking], json);
+	}
 	cJSON_Delete(json);
 }
 

@@ -19,14 +19,6 @@
 #define GAP_NS	  (60 * NS_PER_SEC)
 #define FORGET_NS (3600 * NS_PER_SEC)
 
-static void forget(struct event_limits *l, struct event_entry *e)
-{
-	/* NOLINTNEXTLINE(clang-analyzer-*): uthash keeps the list, and it is in the hash */
-	HASH_DEL(l->entries, e);
-	free(e->key);
-	free(e);
-}
-
 void event_limits_fini(struct event_limits *l)
 {
 	event_limits_expire(l, INT64_MAX);
@@ -38,8 +30,12 @@ void event_limits_expire(struct event_limits *l, int64_t now_ns)
 
 	HASH_ITER(hh, l->entries, e, next)
 	{
-		if (now_ns - e->offered_ns >= FORGET_NS)
-			forget(l, e);
+		if (now_ns - e->offered_ns < FORGET_NS)
+			continue;
+		/* NOLINTNEXTLINE(clang-analyzer-*): uthash keeps the list, and it is in the hash */
+		HASH_DEL(l->entries, e);
+		free(e->key);
+		free(e);
 	}
 }
 

@@ -384,14 +384,6 @@ static void on_page(struct reflector *r, const struct reflector_event *e,
 	watch_now(r, u);
 }
 
-static void on_news(struct reflector *r, const struct reflector_event *e)
-{
-	note_version(r, e->version);
-	r->watch_events++;
-	r->rewatches = 0;
-	r->source.event_ns = e->wall_ns;
-}
-
 static void dispatch(struct reflector *r, const struct reflector_event *e,
 		     struct reflector_update *u)
 {
@@ -417,7 +409,10 @@ static void dispatch(struct reflector *r, const struct reflector_event *e,
 		break;
 	case REFLECTOR_CHANGE:
 	case REFLECTOR_BOOKMARK:
-		on_news(r, e);
+		note_version(r, e->version);
+		r->watch_events++;
+		r->rewatches = 0;
+		r->source.event_ns = e->wall_ns;
 		break;
 	case REFLECTOR_ENDED:
 		if (was_short(r, e->now_ns))

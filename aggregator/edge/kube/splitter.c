@@ -272,18 +272,14 @@ static const char *read_value(struct splitter *s, const char *p, const char *end
 	return end;
 }
 
-static bool may_begin_value(char c)
-{
-	return c == '{' || c == '[' || c == '"' || c == '-' || (c >= '0' && c <= '9') ||
-	       (c >= 'a' && c <= 'z');
-}
-
 static const char *begin_value(struct splitter *s, char c)
 {
-	if (!may_begin_value(c))
+	bool nested = c == '{' || c == '[' || c == '"';
+
+	if (!nested && c != '-' && !(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z'))
 		return "no value";
 	s->in_value = true;
-	s->scan = (struct splitter_scan){.scalar = c != '{' && c != '[' && c != '"'};
+	s->scan = (struct splitter_scan){.scalar = !nested};
 	return NULL;
 }
 

@@ -296,9 +296,9 @@ static struct line *take_line(struct token_review_client *r, struct access_answe
 {
 	struct line *l = NULL;
 
+	*a = (struct access_answer){.verdict = ACCESS_UNANSWERED};
 	pthread_mutex_lock(&r->lock);
 	if (r->pause_until_ns && clock_mono_ns() < r->pause_until_ns) {
-		a->verdict = ACCESS_UNANSWERED;
 		a->error = r->failure;
 	} else {
 		for (size_t i = 0; i < TOKEN_REVIEWS_AT_ONCE && !l; i++)
@@ -328,10 +328,8 @@ static void give_line(struct token_review_client *r, struct line *l, const struc
 void token_review_client_ask(void *client, const struct access_question *q, struct access_answer *a)
 {
 	struct token_review_client *r = client;
-	struct line *l;
+	struct line *l = take_line(r, a);
 
-	*a = (struct access_answer){.verdict = ACCESS_UNANSWERED};
-	l = take_line(r, a);
 	if (!l)
 		return;
 	ask(l, q, a);
@@ -342,10 +340,8 @@ cJSON *token_review_client_identify(struct token_review_client *r, const char *t
 				    struct access_answer *a)
 {
 	cJSON *user = NULL;
-	struct line *l;
+	struct line *l = take_line(r, a);
 
-	*a = (struct access_answer){.verdict = ACCESS_UNANSWERED};
-	l = take_line(r, a);
 	if (!l)
 		return NULL;
 	user = identify(l, token, a);
