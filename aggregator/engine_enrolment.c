@@ -89,7 +89,7 @@ struct enroller {
 	char *account; /* owned: the user name of the agents; NULL: no tokens of Kubernetes */
 	struct token_reviews reviews;
 	struct review *waiting; /* owned, oldest first */
-	size_t running, waiting_count;
+	size_t running;
 	bool stopping;
 };
 
@@ -438,7 +438,6 @@ static void drop_late(struct enroller *en)
 
 	while ((r = en->waiting) && r->began_ns < oldest_ns) {
 		DL_DELETE(en->waiting, r);
-		en->waiting_count--;
 		r->verdict.verdict = ACCESS_UNANSWERED;
 		error_set(&r->verdict.error, "the Kubernetes API is slow");
 		answer_review(r);
@@ -471,7 +470,6 @@ static void run_next(struct enroller *en)
 		return;
 	assert(r->prev == r || r->next); /* a list's head */
 	DL_DELETE(en->waiting, r);
-	en->waiting_count--;
 	en->running++;
 	uv_queue_work(en->config.loop, &r->work, work, on_reviewed);
 }
@@ -480,13 +478,14 @@ static void run_next(struct enroller *en)
 static bool begin_review(struct enroller *en, const struct enrolment *e,
 			 const struct frame_header *header, const struct ingest_route *route)
 {
+	size_t waiting = 0;
 	struct review *r;
 
-	if (en->waiting_count == REVIEWS_MAX)
-		return false;
-	for (r = en->waiting; r; r = r->next)
+	for (r = en->waiting; r; r = r->next, waiting++)
 		if (r->route.peer == route->peer)
 			return false;
+	if (waiting == REVIEWS_MAX)
+		return false;
 	r = mem_zalloc(1, sizeof(*r));
 	r->work.data = r;
 	r->en = en;
@@ -497,7 +496,6 @@ static bool begin_review(struct enroller *en, const struct enrolment *e,
 	r->token = mem_strndup((const char *)e->credential.data, e->credential.len);
 	r->e.credential = (struct span){NULL, 0};
 	DL_APPEND(en->waiting, r);
-	en->waiting_count++;
 	run_next(en);
 	return true;
 }

@@ -166,9 +166,7 @@ void extender_call_close(struct extender_call *c)
 
 	if (took_ns > 0)
 		counter_add(&counters_of(c)->took_ns[c->verb], (uint64_t)took_ns);
-	drop_world(c);
-	object_drop(&c->pod->object);
-	extender_args_fini(&c->args);
+	extender_call_close_again(c);
 }
 
 struct extender_nodes *extender_nodes_new(const struct view *v)
@@ -217,9 +215,9 @@ void extender_call_open_again(struct extender_call *c, const struct api_context 
 
 void extender_call_close_again(struct extender_call *c)
 {
-	free(c->args.nodes);
 	drop_world(c);
 	object_drop(&c->pod->object);
+	extender_args_fini(&c->args);
 }
 
 bool extender_call_may_reserve(const struct extender_call *c)

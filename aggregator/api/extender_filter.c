@@ -199,19 +199,6 @@ static void judge_unknown(struct sieve *s, size_t i)
 
 /* --- limits of nodes -------------------------------------------------------------------------- */
 
-static enum extender_refusal refusal_of(enum node_refusal r)
-{
-	static const enum extender_refusal of[NODE_REFUSALS] = {
-		[NODE_OVER_USE_CAP_CPU] = EXTENDER_USE_CAP_CPU,
-		[NODE_OVER_USE_CAP_MEMORY] = EXTENDER_USE_CAP_MEMORY,
-		[NODE_OVER_LIMIT_RATIO_CPU] = EXTENDER_LIMIT_RATIO_CPU,
-		[NODE_OVER_LIMIT_RATIO_MEMORY] = EXTENDER_LIMIT_RATIO_MEMORY,
-		[NODE_UNMEASURED] = EXTENDER_UNMEASURED,
-	};
-
-	return of[r];
-}
-
 static bool is_exempt(const struct kube_pod *pod)
 {
 	const struct pod_template *t = pod->template;
@@ -222,15 +209,21 @@ static bool is_exempt(const struct kube_pod *pod)
 static void judge_by_limits(struct sieve *s, const struct score_job *job, size_t i,
 			    const struct score_node *node)
 {
+	static const enum extender_refusal refusals[NODE_REFUSALS] = {
+		[NODE_OVER_USE_CAP_CPU] = EXTENDER_USE_CAP_CPU,
+		[NODE_OVER_USE_CAP_MEMORY] = EXTENDER_USE_CAP_MEMORY,
+		[NODE_OVER_LIMIT_RATIO_CPU] = EXTENDER_LIMIT_RATIO_CPU,
+		[NODE_OVER_LIMIT_RATIO_MEMORY] = EXTENDER_LIMIT_RATIO_MEMORY,
+		[NODE_UNMEASURED] = EXTENDER_UNMEASURED,
+	};
 	char text[NODE_REFUSAL_TEXT];
 	enum node_refusal why =
 		node_limits_check(&s->call->ctx->extender->limits, &job->query, node, text);
 
-	if (why == NODE_PASSES) {
+	if (why == NODE_PASSES)
 		pass(s, i);
-		return;
-	}
-	refuse(s, i, refusal_of(why), text);
+	else
+		refuse(s, i, refusals[why], text);
 }
 
 static void sieve_by_limits(struct sieve *s)
@@ -358,27 +351,25 @@ static bool settle_with_reservations(const struct sieve *s)
 
 static void sieve_until_sure(struct sieve *s, struct extender_call *c)
 {
-	sieve_init(s, c);
-	decide(s);
-	for (int tries = TRIES_MAX; !settle_with_reservations(s); tries--) {
-		bool passes = s->passed_count > 0;
+	for (int tries = 0; tries <= TRIES_MAX; tries++) {
+		bool passes;
 
+		sieve_init(s, c);
+		decide(s);
+		if (settle_with_reservations(s))
+			return;
+		passes = s->passed_count > 0;
 		sieve_fini(s);
 		if (passes)
 			extender_call_renew(c);
 		else
 			extender_call_refresh(c);
-		sieve_init(s, c);
-		if (tries > 0) {
-			decide(s);
-			continue;
-		}
-		snprintf(s->quota.why, sizeof(s->quota.why),
-			 "evenkeel is asked about so many pods at once that it could not decide "
-			 "about this one");
-		refuse_all(s);
-		return;
 	}
+	sieve_init(s, c);
+	snprintf(s->quota.why, sizeof(s->quota.why),
+		 "evenkeel is asked about so many pods at once that it could not decide about "
+		 "this one");
+	refuse_all(s);
 }
 
 bool extender_filter_rehearse(const struct api_context *ctx, struct kube_pod *pod,

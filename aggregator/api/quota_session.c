@@ -215,10 +215,9 @@ void quota_session_close(struct quota_session *s)
 
 void quota_session_gap(const struct quota_session *s, struct error *error)
 {
-	const struct model_source *source;
+	const struct model_source *source = &s->view->cluster->sources[OBJECT_ELASTIC_QUOTA];
 
-	error_set(error, "%s", "");
-	source = &s->view->cluster->sources[OBJECT_ELASTIC_QUOTA];
+	error->text[0] = '\0';
 	if (!view_knows(s->view, OBJECT_ELASTIC_QUOTA))
 		error_set(error, "the cluster's elasticquotas are not known: %s%s%.250s",
 			  source_state_name(source->state), *source->message ? ": " : "",

@@ -420,22 +420,15 @@ static bool is_settled(enum object_kind kind, enum source_state state)
 }
 
 /* Of what is not in a file nothing will come. */
-static bool is_from_file(const struct cluster *c)
-{
-	for (int kind = 0; kind < OBJECT_KINDS; kind++)
-		if (c->sources[kind].state == SOURCE_SNAPSHOT)
-			return true;
-	return false;
-}
-
 static bool is_ready(const struct cluster *c)
 {
-	if (!c || is_from_file(c))
-		return true;
-	for (int kind = 0; kind < OBJECT_KINDS; kind++)
-		if (!is_settled((enum object_kind)kind, c->sources[kind].state))
-			return false;
-	return true;
+	bool from_file = false, settled = true;
+
+	for (int kind = 0; c && kind < OBJECT_KINDS; kind++) {
+		from_file |= c->sources[kind].state == SOURCE_SNAPSHOT;
+		settled &= is_settled((enum object_kind)kind, c->sources[kind].state);
+	}
+	return from_file || settled;
 }
 
 /* A line for each kind that is not as it should be. */

@@ -64,9 +64,7 @@ enum {
 
 struct event_loop {
 	/* fixed after start */
-	struct http_server *server; /* borrowed, as are the two below */
-	struct conn_manager *manager;
-	int listener;
+	struct http_server *server; /* borrowed */
 	unsigned int most; /* connections */
 	struct MHD_Daemon *daemon;
 	int wake;
@@ -96,7 +94,7 @@ static unsigned int room(const struct event_loop *l)
 
 static void set_listening(struct event_loop *l)
 {
-	struct epoll_event event = {.data.ptr = &l->listener};
+	struct epoll_event event = {.data.ptr = &l->server->listener};
 	bool listening;
 	int rc;
 
@@ -107,7 +105,7 @@ static void set_listening(struct event_loop *l)
 		return;
 	l->listening = listening;
 	event.events = listening ? EPOLLIN : 0;
-	rc = epoll_ctl(l->handshakes.epoll, EPOLL_CTL_MOD, l->listener, &event);
+	rc = epoll_ctl(l->handshakes.epoll, EPOLL_CTL_MOD, l->server->listener.fd, &event);
 	assert(rc == 0);
 }
 
@@ -120,7 +118,8 @@ static void pause_accepting(struct event_loop *l)
 		struct access_counters *c = &l->server->ctx->counters->access;
 
 		l->pauses = PAUSES_MOST;
-		for (int i = 0; i < REFUSALS_MAX && endpoint_refuse_one(l->listener, &l->spare);
+		for (int i = 0;
+		     i < REFUSALS_MAX && endpoint_refuse_one(l->server->listener.fd, &l->spare);
 		     i++)
 			counter_add(&c->refused[ACCESS_REFUSAL_NO_DESCRIPTOR], 1);
 	}
@@ -132,7 +131,8 @@ static bool accept_one(struct event_loop *l)
 {
 	struct sockaddr_storage from = {0};
 	socklen_t len = sizeof(from);
-	int fd = accept4(l->listener, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = accept4(l->server->listener.fd, (struct sockaddr *)&from, &len,
+			 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
 		return true;
@@ -188,9 +188,9 @@ static void take_event(struct event_loop *l, void *of)
 {
 	if (of == &l->wake)
 		forget_wakes(l);
-	else if (of == &l->listener && !atomic_load(&l->stop))
+	else if (of == &l->server->listener && !atomic_load(&l->stop))
 		accept_clients(l);
-	else if (of != &l->listener && of != &l->daemon)
+	else if (of != &l->server->listener && of != &l->daemon)
 		handshake_go_on(of);
 }
 
@@ -240,9 +240,9 @@ static void on_connection(void *loop, struct MHD_Connection *connection, void **
 	struct event_loop *l = loop;
 
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-		*context = conn_manager_begin(l->manager, connection, &l->handshakes);
+		*context = conn_manager_begin(l->server->manager, connection, &l->handshakes);
 	} else if (*context) {
-		conn_manager_end(l->manager, *context);
+		conn_manager_end(l->server->manager, *context);
 		*context = NULL;
 	}
 }
@@ -265,13 +265,13 @@ static void on_message(void *loop, const char *format, va_list args)
 
 	(void)args;
 	if (strstr(format, "Content-Length"))
-		conn_manager_refuse_lengths(l->manager, &l->handshakes);
+		conn_manager_refuse_lengths(l->server->manager, &l->handshakes);
 }
 
 /* SIGPIPE is blocked on the thread, so the library may use plain send(). */
 static struct MHD_Daemon *start_daemon(struct event_loop *l)
 {
-	bool tls = conn_manager_has_tls(l->manager);
+	bool tls = conn_manager_has_tls(l->server->manager);
 	struct MHD_OptionItem for_tls[] = {
 		{MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)no_certificate},
 		{MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)TLS_PRIORITIES},
@@ -315,7 +315,7 @@ static int open_descriptors(struct event_loop *l)
 	rc = watch(l, info->epoll_fd, &l->daemon);
 	if (!rc)
 		rc = watch(l, l->wake, &l->wake);
-	return rc ? rc : watch(l, l->listener, &l->listener);
+	return rc ? rc : watch(l, l->server->listener.fd, &l->server->listener);
 }
 
 static void free_loop(struct event_loop *l)
@@ -326,15 +326,13 @@ static void free_loop(struct event_loop *l)
 	free(l);
 }
 
-int event_loop_start(struct event_loop **out, struct http_server *server, int listener,
-		     struct conn_manager *manager, unsigned int most, struct error *error)
+int event_loop_start(struct event_loop **out, struct http_server *server, unsigned int most,
+		     struct error *error)
 {
 	struct event_loop *l = mem_zalloc(1, sizeof(*l));
 	int rc;
 
 	l->server = server;
-	l->manager = manager;
-	l->listener = listener;
 	l->listening = true;
 	l->most = most;
 	rc = open_descriptors(l);

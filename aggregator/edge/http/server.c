@@ -112,7 +112,7 @@ static int start_loops(struct http_server *s, struct error *error)
 	int rc = 0;
 
 	for (int i = 0; i < HTTP_LOOPS && !rc; i++)
-		rc = event_loop_start(&s->loops[i], s, s->listener.fd, s->manager, most, error);
+		rc = event_loop_start(&s->loops[i], s, most, error);
 	if (rc)
 		error_prefix(error, "cannot start the HTTP server on %s", s->listener.address);
 	return rc;

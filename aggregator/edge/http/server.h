@@ -35,11 +35,11 @@ struct http_server;
 struct event_loop;
 
 /*
- * The listener does not block, is shared with other loops, and stays the caller's, as the manager
- * does. The loop has at most `most` connections. -errno with the reason.
+ * The server's listener does not block, and is shared with other loops. The loop has at most `most`
+ * connections. -errno with the reason.
  */
-int event_loop_start(struct event_loop **l, struct http_server *server, int listener,
-		     struct conn_manager *manager, unsigned int most, struct error *error);
+int event_loop_start(struct event_loop **l, struct http_server *server, unsigned int most,
+		     struct error *error);
 /*
  * Closes its connections and completes every request that began; none is suspended any more. NULL
  * is allowed.

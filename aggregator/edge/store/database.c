@@ -54,7 +54,7 @@ enum {
 struct database {
 	const struct database_config *config; /* borrowed while it is opened */
 	database_taker *take; /* of the rows that are read */
-	char *dir, *path;
+	char *path;
 	sqlite3 *db;
 	sqlite3_stmt *put, *forget, *put_memo, *put_decision, *trim;
 	bool in_save;
@@ -141,7 +141,7 @@ static int ask(struct database *d, const char *sql, int64_t *number, char **text
 
 static int connect_file(struct database *d, struct error *reason)
 {
-	int rc = database_file_make(d->dir, d->path, reason), code;
+	int rc = database_file_make(d->config->dir, d->path, reason), code;
 
 	if (rc)
 		return rc;
@@ -385,13 +385,11 @@ static int open_once(struct database *d, bool *empty, struct error *reason)
 
 static void disconnect(struct database *d)
 {
-	sqlite3_finalize(d->put);
-	sqlite3_finalize(d->forget);
-	sqlite3_finalize(d->put_memo);
-	sqlite3_finalize(d->put_decision);
-	sqlite3_finalize(d->trim);
+	sqlite3_stmt *statement;
+
+	while (d->db && (statement = sqlite3_next_stmt(d->db, NULL)) != NULL)
+		sqlite3_finalize(statement);
 	sqlite3_close(d->db);
-	d->put = d->forget = d->put_memo = d->put_decision = d->trim = NULL;
 	d->db = NULL;
 	d->in_save = false;
 }
@@ -403,7 +401,6 @@ int database_open(struct database **out, const struct database_config *config, b
 	int rc;
 
 	d->config = config;
-	d->dir = mem_strdup(config->dir);
 	d->path = database_file_path(config->dir);
 	note->text[0] = '\0';
 	rc = open_once(d, empty, reason);
@@ -413,8 +410,8 @@ int database_open(struct database **out, const struct database_config *config, b
 		/* Untouched: closing must not write the log into a file that is not understood. */
 		sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 		disconnect(d);
-		rc = database_file_set_aside(d->dir, d->path, error.text, clock_wall_ns(), note,
-					     reason);
+		rc = database_file_set_aside(config->dir, d->path, error.text, clock_wall_ns(),
+					     note, reason);
 		if (!rc)
 			rc = open_once(d, empty, reason);
 		if (rc == -EBADMSG)
@@ -434,7 +431,6 @@ void database_close(struct database *d)
 	if (!d)
 		return;
 	disconnect(d);
-	free(d->dir);
 	free(d->path);
 	free(d);
 }
