@@ -250,7 +250,7 @@ static void finish_transfers(struct kube *k)
 	CURLMsg *message;
 	int left;
 
-	while (!kube_outbox_is_closed(&k->outbox) &&
+	while (!atomic_load(&k->outbox.closed) &&
 	       (message = curl_multi_info_read(k->multi, &left)) != NULL)
 		if (message->msg == CURLMSG_DONE)
 			transfer_finish(transfer_of(message->easy_handle), message->data.result);
@@ -273,7 +273,7 @@ static void *run(void *arg)
 	struct kube *k = arg;
 	int running;
 
-	while (!kube_outbox_is_closed(&k->outbox)) {
+	while (!atomic_load(&k->outbox.closed)) {
 		unsigned long long asked = atomic_load(&k->flush_asked);
 		int64_t until_ns;
 

@@ -235,7 +235,7 @@ static bool on_data(void *ctx, const char *data, size_t len)
 	if (splitter_feed(&f->splitter, data, len, &why))
 		set_fault(f, &why);
 	note_too_large(f);
-	return !f->faulted && !kube_outbox_is_closed(f->outbox);
+	return !f->faulted && !atomic_load(&f->outbox->closed);
 }
 
 static void on_end(void *ctx, const struct kube_status *status)
@@ -243,7 +243,7 @@ static void on_end(void *ctx, const struct kube_status *status)
 	struct feed *f = ctx;
 	struct reflector_event e = {.type = is_list(f) ? REFLECTOR_PAGE : REFLECTOR_ENDED};
 
-	if (kube_outbox_is_closed(f->outbox))
+	if (atomic_load(&f->outbox->closed))
 		return;
 	if (!status && !f->faulted && is_list(f)) {
 		const char *kind = f->splitter.kind ? f->splitter.kind : "nothing";

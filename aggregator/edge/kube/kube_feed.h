@@ -8,6 +8,7 @@
 #include <cjson/cJSON.h>
 #include <curl/curl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -98,7 +99,7 @@ struct kube_outbox {
 	/* under lock */
 	struct kube_batch *queue; /* oldest first */
 	size_t count, bytes; /* queued */
-	bool closed;
+	atomic_bool closed; /* any thread reads it */
 };
 
 void kube_outbox_init(struct kube_outbox *o, void (*ready)(void *ctx), void *ctx);
@@ -118,7 +119,6 @@ void kube_outbox_flush(struct kube_outbox *o);
 struct kube_batch *kube_outbox_take(struct kube_outbox *o);
 /* Any thread. Ends the wait; nothing is queued any more. */
 void kube_outbox_close(struct kube_outbox *o);
-bool kube_outbox_is_closed(struct kube_outbox *o);
 
 /* --- feed ------------------------------------------------------------------------------------- */
 

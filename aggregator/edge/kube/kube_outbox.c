@@ -100,16 +100,6 @@ void kube_outbox_close(struct kube_outbox *o)
 	pthread_mutex_unlock(&o->lock);
 }
 
-bool kube_outbox_is_closed(struct kube_outbox *o)
-{
-	bool closed;
-
-	pthread_mutex_lock(&o->lock);
-	closed = o->closed;
-	pthread_mutex_unlock(&o->lock);
-	return closed;
-}
-
 /* --- batches ---------------------------------------------------------------------------------- */
 
 void kube_batch_free(struct kube_batch *b)

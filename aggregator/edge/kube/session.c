@@ -41,8 +41,6 @@ struct kube_session {
 	char *base; /* of request URLs: scheme, name to verify, port, path */
 	char *proxy; /* NULL: that of the environment */
 	struct curl_slist *headers, *connect_to; /* NULL: none */
-	/* the same with the type of a body; NULL: not needed yet */
-	struct curl_slist *body_headers[KUBE_METHODS];
 	struct session_credential credential;
 };
 
@@ -145,8 +143,6 @@ void kube_session_free(struct kube_session *s)
 		return;
 	session_credential_fini(&s->credential);
 	curl_slist_free_all(s->headers);
-	for (size_t i = 0; i < KUBE_METHODS; i++)
-		curl_slist_free_all(s->body_headers[i]);
 	curl_slist_free_all(s->connect_to);
 	kube_text_wipe(s->proxy);
 	free(s->base);
@@ -317,16 +313,6 @@ struct curl_slist *kube_session_headers(const struct kube_session *s, const char
 	return more ? list_of(list, mem_strdup(more)) : list;
 }
 
-/* The headers of every request and the type of the body; made once. */
-static struct curl_slist *body_headers(struct kube_session *s, enum kube_method method)
-{
-	struct curl_slist **made = &s->body_headers[method];
-
-	if (!*made)
-		*made = kube_session_headers(s, methods[method].content_type);
-	return *made;
-}
-
 static size_t on_data(char *data, size_t size, size_t count, void *ctx)
 {
 	struct kube_call *c = ctx;
@@ -374,6 +360,7 @@ void kube_call_close(struct kube_call *c)
 static long send_once(struct kube_call *c, enum kube_method method, const char *path,
 		      const struct buf *body, struct error *error)
 {
+	struct curl_slist *headers = NULL;
 	long status = 0;
 	CURLcode code;
 
@@ -383,12 +370,14 @@ static long send_once(struct kube_call *c, enum kube_method method, const char *
 		return 0;
 	curl_easy_setopt(c->handle, CURLOPT_CUSTOMREQUEST, methods[method].request);
 	if (body) {
-		curl_easy_setopt(c->handle, CURLOPT_HTTPHEADER, body_headers(c->session, method));
+		headers = kube_session_headers(c->session, methods[method].content_type);
+		curl_easy_setopt(c->handle, CURLOPT_HTTPHEADER, headers);
 		curl_easy_setopt(c->handle, CURLOPT_POST, 1L);
 		curl_easy_setopt(c->handle, CURLOPT_POSTFIELDS, body->data);
 		curl_easy_setopt(c->handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->len);
 	}
 	code = curl_easy_perform(c->handle);
+	curl_slist_free_all(headers);
 	buf_add_str(&c->answer, "");
 	if (code == CURLE_OK)
 		curl_easy_getinfo(c->handle, CURLINFO_RESPONSE_CODE, &status);
