@@ -203,20 +203,11 @@ struct copier {
 
 	/* under lock */
 	struct asker asker;
-	bool awaits, given; /* the copy, or why there is none */
+	bool awaits; /* the copy */
 	int file; /* negative: none */
-	struct error why;
+	struct error why; /* there is none */
+	atomic_bool given; /* the file or the reason, after it; the thread reads it without */
 };
-
-static bool is_given(struct copier *c)
-{
-	bool given;
-
-	pthread_mutex_lock(&c->lock);
-	given = c->given;
-	pthread_mutex_unlock(&c->lock);
-	return given;
-}
 
 /* The body is the next bytes, or else an ack. */
 static enum frame_type put_next(struct copier *c, struct ack *ack)
@@ -225,9 +216,9 @@ static enum frame_type put_next(struct copier *c, struct ack *ack)
 
 	buf_clear(&c->body);
 	ack->status = ACK_PART_STORED;
-	if (!is_given(c))
+	if (!atomic_load(&c->given))
 		helper_wait(&c->helper, clock_mono_ns() + LOOK_NS);
-	if (is_given(c)) {
+	if (atomic_load(&c->given)) {
 		/* The file and the reason do not change any more. */
 		n = c->file < 0 ? -1
 				: read(c->file, buf_reserve(&c->body, FRAME_PART_BODY_MAX),
@@ -294,7 +285,8 @@ static void serve(struct copier *c)
 	c->asker.fd = -1;
 	file_close(c->file);
 	c->file = -1;
-	c->awaits = c->given = false;
+	c->given = false;
+	c->awaits = false;
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -344,9 +336,9 @@ void copier_give(struct copier *c, int file, const struct error *why)
 {
 	pthread_mutex_lock(&c->lock);
 	if (c->awaits && !c->given) {
-		c->given = true;
 		c->file = file;
 		c->why = *why;
+		c->given = true;
 	} else {
 		file_close(file); /* its asker is gone */
 	}

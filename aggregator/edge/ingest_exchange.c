@@ -493,14 +493,18 @@ void exchange_set_keys(struct exchange *x, const struct keyring *keys)
 
 /* --- opening and closing ---------------------------------------------------------------------- */
 
-static struct exchange *new_exchange(const struct endpoint *endpoint, const struct keyring *keys,
-				     struct reservations *reservations, struct plan_peer *plans,
-				     struct act_box *acts, struct exchange_counters *counters)
+int exchange_open(struct exchange **out, const char *url, const struct keyring *keys,
+		  struct reservations *reservations, struct plan_peer *plans, struct act_box *acts,
+		  struct exchange_counters *counters, struct error *error)
 {
 	struct exchange *x = mem_zalloc(1, sizeof(*x));
+	int rc = aggregator_read_url(&x->endpoint, url, keys, error);
 
+	if (rc) {
+		free(x);
+		return rc;
+	}
 	x->peer.tell = tell;
-	x->endpoint = *endpoint;
 	x->reservations = reservations;
 	x->plans = plans;
 	x->acts = acts;
@@ -511,21 +515,7 @@ static struct exchange *new_exchange(const struct endpoint *endpoint, const stru
 	randombytes_buf(x->run, sizeof(x->run));
 	exchange_set_keys(x, keys);
 	counter_set(&counters->enabled, 1);
-	return x;
-}
-
-int exchange_open(struct exchange **out, const char *url, const struct keyring *keys,
-		  struct reservations *reservations, struct plan_peer *plans, struct act_box *acts,
-		  struct exchange_counters *counters, struct error *error)
-{
-	struct endpoint endpoint;
-	struct exchange *x;
-	int rc = aggregator_read_url(&endpoint, url, keys, error);
-
-	if (rc)
-		return rc;
-	x = new_exchange(&endpoint, keys, reservations, plans, acts, counters);
-	rc = resolver_open(&x->resolver, endpoint.host, NULL, NULL, error);
+	rc = resolver_open(&x->resolver, x->endpoint.host, NULL, NULL, error);
 	if (!rc)
 		rc = helper_start(&x->listener, "the exchange", run_listener, x, error);
 	if (!rc)
