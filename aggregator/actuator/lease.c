@@ -2,6 +2,7 @@
 #include "aggregator/actuator/lease.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,10 +100,9 @@ struct lease {
 	struct lease_record seen;
 	bool failing, told; /* logged */
 
+	atomic_int_least64_t asked_ns; /* monotonic: the last lease_get() */
 	pthread_mutex_t lock;
-	/* under lock */
-	struct lease_state state;
-	int64_t asked_ns; /* monotonic: the last lease_get() */
+	struct lease_state state; /* under lock */
 };
 
 static bool read_answer(struct lease *l)
@@ -172,23 +172,13 @@ static void round_of(struct lease *l)
 	buf_fini(&body);
 }
 
-/* A holder that does not step gives way. */
-static bool hangs(struct lease *l)
-{
-	int64_t asked_ns;
-
-	pthread_mutex_lock(&l->lock);
-	asked_ns = l->asked_ns;
-	pthread_mutex_unlock(&l->lock);
-	return clock_mono_ns() - asked_ns > HANG_NS;
-}
-
 static void *run(void *arg)
 {
 	struct lease *l = arg;
 
+	/* A holder that does not step gives way. */
 	do
-		if (!hangs(l))
+		if (clock_mono_ns() - atomic_load(&l->asked_ns) <= HANG_NS)
 			round_of(l);
 	while (kube_writer_wait(&l->writer, RENEW_NS));
 	return NULL;
@@ -228,8 +218,8 @@ void lease_stop(struct lease *l)
 
 void lease_get(struct lease *l, struct lease_state *out)
 {
+	atomic_store(&l->asked_ns, clock_mono_ns());
 	pthread_mutex_lock(&l->lock);
-	l->asked_ns = clock_mono_ns();
 	*out = l->state;
 	pthread_mutex_unlock(&l->lock);
 }

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "shared/arith.h"
@@ -28,7 +29,7 @@ struct plan_peer {
 
 	/* under lock: what the other one told */
 	uint64_t its_run; /* 0: nothing */
-	uint64_t elder_run; /* 0: not decided */
+	atomic_ullong elder_run; /* 0: not decided; read without the lock */
 	uint64_t id;
 	int64_t heard_ns; /* when it told an id; else of the start */
 	int64_t same_ns; /* when ids were equal, or the first one came after a silence */
@@ -109,22 +110,12 @@ static void write_memory(const struct plan_result *r, struct buf *out)
 	message_encode(&part_message, &parts, out);
 }
 
-static uint64_t elder_of(struct plan_peer *p)
-{
-	uint64_t run;
-
-	pthread_mutex_lock(&p->lock);
-	run = p->elder_run;
-	pthread_mutex_unlock(&p->lock);
-	return run;
-}
-
 bool plan_peer_tell(struct plan_peer *p, struct plan_telling *t, struct buf *body, int64_t now_ns)
 {
 	struct plan_result *r = plan_slot_take(p->plans);
 	struct told told = {.run = p->run,
 			    .age_ns = now_ns - p->started_ns,
-			    .elder_run = elder_of(p),
+			    .elder_run = atomic_load(&p->elder_run),
 			    .id = r ? r->id : 0};
 
 	if (r && r->version != t->version && !t->memory.len && told.elder_run == p->run) {
@@ -274,7 +265,7 @@ struct plan_peer_state plan_peer_look(struct plan_peer *p, const struct plan_res
 {
 	struct plan_result *newest = plan ? NULL : plan_slot_take(p->plans);
 	const struct plan_result *r = plan ? plan : newest;
-	struct plan_peer_state s = {.elder = elder_of(p) == p->run};
+	struct plan_peer_state s = {.elder = atomic_load(&p->elder_run) == p->run};
 
 	pthread_mutex_lock(&p->lock);
 	s.id = p->id;

@@ -145,7 +145,7 @@ struct connections {
 	struct connections_client *clients;
 	struct connection *handshakes; /* oldest first */
 	unsigned int handshake_count;
-	size_t count;
+	atomic_size_t count; /* read without the lock */
 };
 
 struct connections *connections_new(unsigned int of_client_most)
@@ -306,10 +306,5 @@ size_t connections_cut(struct connections *cs, int64_t now_ns)
 
 size_t connections_count(struct connections *cs)
 {
-	size_t count;
-
-	pthread_mutex_lock(&cs->lock);
-	count = cs->count;
-	pthread_mutex_unlock(&cs->lock);
-	return count;
+	return atomic_load(&cs->count);
 }
