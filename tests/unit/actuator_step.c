@@ -274,7 +274,7 @@ static void read_pods(const struct sim *s, struct reading *r, int node, struct a
 
 		if (p->there && p->node == node)
 			r->pods[node][to->pod_count++] =
-				(struct act_pod){namespace_of(p->owner), p->name, p->uid,
+				(struct act_pod){p->uid, namespace_of(p->owner), p->name,
 						 r->owner_uids[p->owner], p->ending};
 	}
 }
