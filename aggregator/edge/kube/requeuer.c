@@ -120,7 +120,8 @@ int requeuer_start(struct requeuer **out, const struct kube_config *config, cons
 	r->ctx = ctx;
 	r->counters = &ctx->counters->requeue;
 	counter_set(&r->counters->enabled, claim != NULL);
-	return kube_writer_start(&r->writer, config, "refused pods are not requeued", run, r, error);
+	return kube_writer_start(&r->writer, config, "refused pods are not requeued", run, r,
+				 error);
 }
 
 void requeuer_stop(struct requeuer *r)
