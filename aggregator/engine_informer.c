@@ -264,7 +264,7 @@ bool informer_dirty(const struct informer *f)
 
 struct cluster *informer_cluster(struct informer *f)
 {
-	if (!f)
+	if (!f || !f->model) /* it did not open */
 		return NULL;
 	f->seen = model_generation(f->model);
 	return model_cluster(f->model);

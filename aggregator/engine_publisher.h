@@ -24,7 +24,7 @@ struct publisher_config {
 	struct join *join;
 	struct view_slot *views;
 	struct reservations *reservations; /* each publication settles it */
-	struct informer *const *informer; /* where objects come from; to NULL: there are none */
+	struct informer *const *informer; /* where objects come from; *informer NULL: standalone */
 	struct counters *counters;
 	struct recorder *recorder; /* NULL: nothing is recorded */
 	void (*published)(void *ctx, int64_t now_ns); /* each time */

@@ -112,7 +112,7 @@ void recorder_gathered(struct recorder *r)
 		r->gathered_at = r->told.len;
 }
 
-/* v: NULL: there is a plan. */
+/* v NULL: only the plan is new. */
 static void queue(struct recorder *r, struct view *v, int64_t now_ns)
 {
 	struct step *s = mem_zalloc(1, sizeof(*s));

@@ -59,7 +59,7 @@ struct edge {
 	cJSON *promise; /* owned: {"cap","destinations"} of the proof; NULL: none */
 	char eviction_api[32];
 
-	/* of this step; zeroes before it */
+	/* of this step: edge_end_step() zeroes all from here to the end */
 	const cJSON *said; /* the answer of the last edge_send(), or NULL */
 	struct edge_heap heap;
 	struct act_node *nodes; /* owned */

@@ -48,12 +48,12 @@ struct list_item {
 	struct view_pod pod; /* neither pod nor use: the node itself */
 };
 
-/* Keeps the first q->limit of the items offered, in time O(log limit) each. */
+/* Keeps the first q->limit of the items offered, in time O(log limit) each on average. */
 struct list_pick {
 	const struct list_query *query;
 	struct list_item *items; /* room for twice the limit */
 	size_t count;
-	bool more; /* something was offered that found no place; the first q->limit are sorted then */
+	bool more; /* items were cut off, and the first q->limit are sorted */
 };
 
 void list_pick_init(struct list_pick *p, const struct list_query *q);

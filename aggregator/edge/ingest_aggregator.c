@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The transport is the agents' (ingest_socket.h): a request has a stack of one id, and its answer
- * repeats it. Descriptors block, for a bounded time.
+ * repeats it. Descriptors block, for a bounded time; after a stop of the process their calls fail with
+ * EINTR (signal(7)) and are repeated.
  */
 #include "aggregator/edge/ingest_aggregator.h"
 
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "aggregator/edge/ingest_socket.h"
 #include "shared/clock.h"
@@ -72,24 +74,23 @@ int aggregator_send(int fd, struct frame_header *header, const struct key *key,
 	frame_seal(&message, header, key, nonce, body->data, body->len);
 	wire_put_head(ENDPOINT_TCP, message.len - head_len, (uint8_t *)message.data);
 	while (n >= 0 && at < message.len) {
-		n = send(fd, message.data + at, message.len - at, MSG_NOSIGNAL);
+		n = TEMP_FAILURE_RETRY(send(fd, message.data + at, message.len - at, MSG_NOSIGNAL));
 		at += n > 0 ? (size_t)n : 0;
 	}
 	buf_fini(&message);
 	return n >= 0 ? 0 : aggregator_fail(why, -errno);
 }
 
-/* A process that is stopped and continues gets EINTR from a descriptor with a time limit: signal(7). */
 static int receive_bytes(int fd, void *into, size_t len, struct error *why)
 {
-	ssize_t n;
+	size_t at = 0;
+	ssize_t n = 1;
 
-	do
-		n = recv(fd, into, len, MSG_WAITALL);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return aggregator_fail(why, -errno);
-	return (size_t)n == len ? 0 : aggregator_fail(why, n ? -EAGAIN : -ECONNRESET);
+	while (n > 0 && at < len) {
+		n = TEMP_FAILURE_RETRY(recv(fd, (char *)into + at, len - at, MSG_WAITALL));
+		at += n > 0 ? (size_t)n : 0;
+	}
+	return n > 0 ? 0 : aggregator_fail(why, n ? -errno : -ECONNRESET);
 }
 
 int aggregator_receive(int fd, const struct keyring *keys, const uint8_t *nonce,

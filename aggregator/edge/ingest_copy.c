@@ -205,8 +205,8 @@ struct copier {
 	struct asker asker;
 	bool awaits; /* the copy */
 	int file; /* negative: none */
-	struct error why; /* there is none */
-	atomic_bool given; /* the file or the reason, after it; the thread reads it without */
+	struct error why; /* of a missing file */
+	atomic_bool given; /* set after file and why; the thread reads it without the lock */
 };
 
 /* The body is the next bytes, or else an ack. */

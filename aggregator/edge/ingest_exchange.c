@@ -384,8 +384,8 @@ static void hear_more(struct exchange *x, struct plan_hearing *hearing, const st
 }
 
 /*
- * The other one gave the connection up and tells all again. What this process reads late, after a
- * stop, must not replace what is newer.
+ * The peer closed the connection, and sends all reservations again on a new one. A frame that is read
+ * late, after a stop of this process, must not replace newer ones.
  */
 static bool is_given_up(int fd)
 {

@@ -32,7 +32,7 @@ struct place_cache {
 	size_t count;
 	struct cached {
 		struct place *place; /* owned */
-		int64_t taken_ns; /* of the cache, when it was given back */
+		int64_t taken_ns; /* when the cache gave one out last, before this one came back */
 	} idle[PLACE_CACHE_MAX]; /* the one that was used last stands last */
 };
 

@@ -13,7 +13,7 @@ struct event_writer;
 
 /*
  * Starts the thread. of: bits of enum object_events_of. config is copied, the context borrowed until
- * the stop. 0, or -errno with the reason.
+ * the stop. 0, or -errno with the reason; *w is to be stopped in any case.
  */
 int event_writer_start(struct event_writer **w, const struct kube_config *config, unsigned int of,
 		       const struct api_context *ctx, struct error *error);

@@ -17,8 +17,8 @@ struct kube_writer {
 };
 
 /*
- * Starts the thread; the writer is a member of *arg. config is copied. -errno with the reason. To be
- * stopped in any case, as are the owners of writers.
+ * Starts the thread; the writer is a member of *arg. config is copied. -errno with the reason. *w is to
+ * be stopped in any case.
  */
 int kube_writer_start(struct kube_writer *w, const struct kube_config *config, const char *what,
 		      void *(*run)(void *arg), void *arg, struct error *error);

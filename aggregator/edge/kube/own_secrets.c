@@ -600,10 +600,14 @@ static void *run(void *arg)
 int own_secrets_start(struct own_secrets *s, void (*changed)(void *ctx), void *ctx,
 		      struct error *error)
 {
+	int rc;
+
 	s->changed = changed;
 	s->ctx = ctx;
-	return kube_writer_start(&s->writer, &s->kube, "the own secrets are not read", run, s,
-				 error);
+	rc = kube_writer_start(&s->writer, &s->kube, "the own secrets are not read", run, s, error);
+	if (rc)
+		kube_writer_stop(&s->writer);
+	return rc;
 }
 
 void own_secrets_close(struct own_secrets *s)

@@ -17,7 +17,8 @@ struct requeuer;
 
 /*
  * Starts the thread, which checks the waiting pods (ctx->waiting). claim NULL: nothing is sent.
- * config is copied, the others are borrowed until the stop. 0, or -errno with the reason.
+ * config is copied, the others are borrowed until the stop. 0, or -errno with the reason; *r is to be
+ * stopped in any case.
  */
 int requeuer_start(struct requeuer **r, const struct kube_config *config, const char *claim,
 		   const struct api_context *ctx, struct error *error);

@@ -19,7 +19,7 @@ struct status_writer;
 
 /*
  * Starts the thread. config is copied, the others are borrowed until the stop. 0, or -errno with
- * the reason.
+ * the reason; *w is to be stopped in any case.
  */
 int status_writer_start(struct status_writer **w, const struct kube_config *config,
 			struct view_slot *views, const struct quota_options *options,
