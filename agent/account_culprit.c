@@ -28,9 +28,9 @@ static bool is_pod(const struct workload *w)
 /* --- CPUs ------------------------------------------------------------------------------------- */
 
 /*
- * Reads the CPUs that the pod's cgroups without children are bound to: into `has`, or with `met`
- * whether any of them is there. Those with all CPUs of the machine do not count, as in
- * cpusets_share(). False: it is not bound.
+ * Visits the CPUs that the pod's cgroups without children are bound to. Without met, marks them in has;
+ * with met, tells whether one of them is marked there. Cgroups with all CPUs of the machine do not
+ * count, as in cpusets_share(). False: the pod is not bound.
  */
 static bool read_cpus(const struct account_table *table, struct topology *t, size_t pod,
 		      bool has[CPUS_MAX], bool *met)

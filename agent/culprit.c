@@ -354,6 +354,7 @@ struct contention_cause culprit_find(const struct culprit *c, int slot)
 	struct contention_cause cause = {.ref = 0};
 	struct estimate e = {.sums = s};
 
+	/* Too little was seen, or throttling explains the wait. */
 	if (s->samples < LEAST_SAMPLES || s->waiting < LEAST_WAITING * s->seconds ||
 	    s->all.held_up <= 0 || s->throttled >= s->some / 2)
 		return cause;

@@ -334,15 +334,26 @@ static void enter_pod(struct walk *w, const struct meaning *m)
 /* One level deeper, into a component without a meaning. */
 static void enter_other(struct walk *w)
 {
-	enum cgroup_level *level = &w->identity->level;
-
-	w->lost |= *level == LEVEL_KUBEPODS || *level == LEVEL_QOS;
-	if (*level == LEVEL_POD)
-		*level = LEVEL_POD_SUB;
-	else if (*level == LEVEL_CONTAINER)
-		*level = LEVEL_CONTAINER_SUB;
-	else if (*level == LEVEL_ROOT || *level == LEVEL_KUBEPODS || *level == LEVEL_QOS)
-		*level = LEVEL_NONE;
+	switch (w->identity->level) {
+	case LEVEL_KUBEPODS:
+	case LEVEL_QOS:
+		w->lost = true;
+		/* fall through */
+	case LEVEL_ROOT:
+		w->identity->level = LEVEL_NONE;
+		break;
+	case LEVEL_POD:
+		w->identity->level = LEVEL_POD_SUB;
+		break;
+	case LEVEL_CONTAINER:
+		w->identity->level = LEVEL_CONTAINER_SUB;
+		break;
+	case LEVEL_NONE:
+	case LEVEL_POD_SUB:
+	case LEVEL_CONTAINER_SUB:
+	case LEVEL_HELPER:
+		break;
+	}
 }
 
 /* Elsewhere helpers and containers are one more level. */

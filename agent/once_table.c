@@ -4,6 +4,7 @@
  * `evenkeel pods`. The name of a pod is its UID, that of a container below it its id, indented by
  * two blanks; all others have their cgroup's path. Columns without any value are left out.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,17 +17,18 @@
 #include "shared/units.h"
 
 struct title {
-	const char *text;
+	const char *text; /* NULL ends a list */
 	enum table_form form;
 	size_t spare; /* > 0: the order in which narrow terminals drop it */
 };
 
-static struct table *new_table(const struct title *titles, size_t count)
+static struct table *new_table(const struct title *titles)
 {
 	struct table *t = table_new();
+	size_t count = 0;
 
-	for (size_t i = 0; i < count; i++)
-		table_column(t, titles[i].text, titles[i].form);
+	for (; titles[count].text; count++)
+		table_column(t, titles[count].text, titles[count].form);
 	for (size_t order = 1; order <= count; order++)
 		for (size_t i = 0; i < count; i++)
 			if (titles[i].spare == order)
@@ -38,8 +40,9 @@ static void hide(struct table *t, const struct title *titles, const char *text)
 {
 	size_t i = 0;
 
-	while (strcmp(titles[i].text, text) != 0)
+	while (titles[i].text && strcmp(titles[i].text, text) != 0)
 		i++;
+	assert(titles[i].text);
 	table_hide(t, i);
 }
 
@@ -107,6 +110,7 @@ static const struct title node_titles[] = {
 	{"WAITING", .form = FORM_RIGHT, .spare = 1},
 	{"MEMORY", .form = FORM_RIGHT},
 	{"WORKSET", .form = FORM_RIGHT},
+	{.text = NULL},
 };
 
 static void add_node_cpu(struct table *t, const struct node_sample *n)
@@ -132,7 +136,7 @@ static void add_node_cpu(struct table *t, const struct node_sample *n)
 static void print_node(const struct once_sample *sample, size_t width, struct buf *out)
 {
 	const struct node_sample *n = &sample->interval->node;
-	struct table *t = new_table(node_titles, sizeof(node_titles) / sizeof(node_titles[0]));
+	struct table *t = new_table(node_titles);
 	char text[UNITS_LEN];
 
 	if (!(n->usage.have & USAGE_CONTENTION_CPU))
@@ -153,14 +157,19 @@ static void print_node(const struct once_sample *sample, size_t width, struct bu
 static void print_source(const struct once_sample *sample, size_t width, struct buf *out)
 {
 	static const struct title titles[] = {
-		{"TIER", FORM_LEFT, 0},	     {"RATE", FORM_RIGHT, 0},
-		{"SAMPLES", FORM_RIGHT, 0},  {"PASS", FORM_RIGHT, 0},
-		{"MISSED", FORM_RIGHT, 0},   {"CGROUPS", FORM_RIGHT, 0},
-		{"OVERFLOW", FORM_RIGHT, 0}, {"AGENT-CPU", FORM_RIGHT, 0},
+		{"TIER", FORM_LEFT, 0},
+		{"RATE", FORM_RIGHT, 0},
+		{"SAMPLES", FORM_RIGHT, 0},
+		{"PASS", FORM_RIGHT, 0},
+		{"MISSED", FORM_RIGHT, 0},
+		{"CGROUPS", FORM_RIGHT, 0},
+		{"OVERFLOW", FORM_RIGHT, 0},
+		{"AGENT-CPU", FORM_RIGHT, 0},
+		{.text = NULL},
 	};
 	const struct interval *i = sample->interval;
 	const struct node_sample *n = &i->node;
-	struct table *t = new_table(titles, sizeof(titles) / sizeof(titles[0]));
+	struct table *t = new_table(titles);
 	char text[UNITS_LEN];
 
 	table_row(t, "");
@@ -196,6 +205,7 @@ static const struct title titles[] = {
 	{"SWAP", .form = FORM_RIGHT, .spare = 2},
 	{"PIDS", .form = FORM_RIGHT, .spare = 4},
 	{"OOM", .form = FORM_RIGHT, .spare = 9},
+	{.text = NULL},
 };
 
 static void add_name(struct table *t, const struct once_item *item)
@@ -292,7 +302,7 @@ void once_table_write(const struct once_sample *sample, size_t width, struct buf
 	buf_add_char(out, '\n');
 	print_source(sample, width, out);
 	buf_add_char(out, '\n');
-	t = new_table(titles, sizeof(titles) / sizeof(titles[0]));
+	t = new_table(titles);
 	items = once_items(sample->interval, &count);
 	hide_empty(t, sample->interval);
 	for (size_t n = 0; n < count; n++)

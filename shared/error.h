@@ -8,7 +8,7 @@ struct error {
 
 /* Replaces the text, which the arguments may point into. r may be NULL. */
 void error_set(struct error *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same as the value of an expression: "return error_fail(r, -EINVAL, ..)". */
+/* The same as an expression whose value is the code: "return error_fail(r, -EINVAL, ..)". */
 #define error_fail(r, code, ...) (error_set(r, __VA_ARGS__), (code))
 /* The text of an error of the system, with context: "context: No such file". Returns code, -errno. */
 int error_system(struct error *r, int code, const char *context, ...)

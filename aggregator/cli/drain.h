@@ -21,7 +21,7 @@ void drain_print_nodes(struct cli *cli, const cJSON *doc);
  * where none moves.
  */
 void drain_print_moves(struct cli *cli, const cJSON *first, bool one);
-/* The same of a wave; what its destinations use, and will; what it costs budgets and owners. */
+/* The tables of a wave: moves, use of its destinations now and later, costs for budgets and owners. */
 void drain_print_wave(struct cli *cli, const cJSON *wave);
 
 /* --- drain_commands.c */

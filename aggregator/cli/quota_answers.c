@@ -18,7 +18,7 @@
 
 static void cell_resource(const struct row *r, const struct column *c)
 {
-	const struct quota_row *more = r->more;
+	const struct quota_amounts *more = r->more;
 	bool named = document_is(document_first(r->item, c->at), "resource", more->resource);
 
 	table_cell(r->table, named ? PAINT_BAD : PAINT_PLAIN, more->resource);
@@ -62,7 +62,7 @@ static void print_numbers(struct cli *cli, const cJSON *doc)
 	static const char *const members[] = {"requests", "quota.min", "quota.max"};
 	static const char *const titles[] = {"resource", "unit", "asked", "used", "min", "max"};
 	struct row row = columns_start(cli, number_columns, NULL);
-	struct quota_row more = {0};
+	struct quota_amounts more = {0};
 
 	row.item = doc;
 	row.more = &more;

@@ -24,12 +24,12 @@
 
 static const char *resource_of(const struct row *r)
 {
-	return ((const struct quota_row *)r->more)->resource;
+	return ((const struct quota_amounts *)r->more)->resource;
 }
 
 static bool is_total(const struct row *r)
 {
-	return ((const struct quota_row *)r->more)->total;
+	return ((const struct quota_amounts *)r->more)->total;
 }
 
 static void cell_quota_namespace(const struct row *r, const struct column *c)
@@ -100,7 +100,7 @@ static const struct column_paint states[] = {
 /* Of the resource, not of the quota. */
 static void cell_state(const struct row *r, const struct column *c)
 {
-	const struct quota_row *more = r->more;
+	const struct quota_amounts *more = r->more;
 	const struct row of_resource = {.table = r->table, .item = more->reason};
 
 	cell_text(&of_resource, c);
@@ -130,26 +130,26 @@ static const struct column columns[] = {
 /* clang-format on */
 
 /* A row for each resource. One that names nothing is there all the same. */
-static void add_quota(struct row *r, struct quota_row *more)
+static void add_quota(struct row *r, struct quota_amounts *more)
 {
 	const char *name = document_text_or(r->item, "namespace", "");
 	const cJSON *reason = document_first(r->item, "reasons");
 
 	do {
-		*more = (struct quota_row){document_text_or(reason, "resource", "-"), reason,
-					   false};
+		*more = (struct quota_amounts){document_text_or(reason, "resource", "-"), reason,
+					       false};
 		columns_add_next(r, name);
 		reason = reason ? reason->next : NULL;
 	} while (reason);
 }
 
 /* A row for each resource of all quotas. */
-static void add_total(struct row *r, struct quota_row *more)
+static void add_total(struct row *r, struct quota_amounts *more)
 {
 	const cJSON *amount = quota_first_amount(r->item, "used");
 
 	for (; amount; amount = amount->next) {
-		*more = (struct quota_row){quota_resource(amount->string), NULL, true};
+		*more = (struct quota_amounts){quota_resource(amount->string), NULL, true};
 		columns_add_next(r, "*");
 		table_sums_up(r->table);
 	}
@@ -234,7 +234,7 @@ static void print_csv(struct cli *cli, const cJSON *items)
 /* The rows of these items, and of their total, which may be NULL. */
 static void print_table(struct cli *cli, const cJSON *items, const cJSON *total)
 {
-	struct quota_row more;
+	struct quota_amounts more;
 	struct row row;
 
 	if (cli->form == OUTPUT_CSV) {

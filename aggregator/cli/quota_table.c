@@ -72,21 +72,21 @@ void quota_amount_cell(struct table *t, enum table_paint paint, const char *reso
 
 double quota_row_amount(const struct row *r, const char *path)
 {
-	const struct quota_row *more = r->more;
+	const struct quota_amounts *more = r->more;
 
 	return quota_amount(r->item, path, more->resource);
 }
 
 void quota_cell_amount(const struct row *r, const struct column *c)
 {
-	const struct quota_row *more = r->more;
+	const struct quota_amounts *more = r->more;
 
 	quota_amount_cell(r->table, PAINT_PLAIN, more->resource, quota_row_amount(r, c->at));
 }
 
 void quota_cell_max(const struct row *r, const struct column *c)
 {
-	const struct quota_row *more = r->more;
+	const struct quota_amounts *more = r->more;
 
 	if (isfinite(quota_row_amount(r, c->at)) || more->total)
 		quota_cell_amount(r, c);

@@ -19,7 +19,7 @@ void quota_amount_print(const char *resource, double amount, char out[UNITS_LEN]
 void quota_amount_cell(struct table *t, enum table_paint paint, const char *resource,
 		       double amount);
 /* The row's `more`, where rows are about a resource of the item. */
-struct quota_row {
+struct quota_amounts {
 	const char *resource; /* "-" where the quota names none */
 	const cJSON *reason; /* of its state */
 	bool total; /* the item is the sum over all quotas */

@@ -135,7 +135,7 @@ bool resources_next(const struct resources *r, size_t *at, const char **name, in
 	size_t extended;
 
 	for (; *at < RESOURCE_STANDARD; ++*at) {
-		if (resources_has(r, (enum resource_id) * at)) {
+		if (resources_has(r, (enum resource_id)(*at))) {
 			*name = names[*at];
 			*amount = r->of[(*at)++];
 			return true;

@@ -58,6 +58,7 @@ void unreadables_remove(struct unreadables *u, const char *namespace, const char
 
 bool unreadables_equal(const struct unreadables *a, const struct unreadables *b)
 {
+	/* An entry has arrays of characters alone, and zeroes behind a text. */
 	return a->count == b->count && a->more == b->more &&
 	       memcmp(a->of, b->of, a->count * sizeof(a->of[0])) == 0;
 }

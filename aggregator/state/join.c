@@ -182,7 +182,7 @@ void join_begin(struct join *j, struct node_stats *const *node_stats, size_t sta
 	size_t model_count = cluster ? cluster->node_count : 0;
 
 	assert(!j->next);
-	/* Nothing is added to NULL. */
+	/* C does not define NULL + 0: an empty list ends where it begins. */
 	j->walk = (struct walk){
 		.stats = node_stats,
 		.stats_end = stats_count ? node_stats + stats_count : node_stats,

@@ -496,7 +496,6 @@ uint64_t usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN]
 	int64_t end_ns = interval->end_ns;
 	bool news, same;
 	uint64_t lost;
-	/* Of few sizes, so that one that was given back fits the next node, too. */
 	size_t uses = (interval->entry_count + USES_STEP) / USES_STEP * USES_STEP;
 
 	if (!usage_node_runs(n, run)) {
@@ -508,6 +507,7 @@ uint64_t usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN]
 	n->sequence = interval->sequence;
 	lost = apply_node(n, interval);
 	free(n->uses);
+	/* Of few sizes, so that one that was given back fits the next node, too. */
 	n->uses = mem_alloc(uses * sizeof(*n->uses));
 	same = are_current(n, interval);
 	news = same ? apply_to_current(n, interval) : apply_entries(n, interval);
