@@ -112,6 +112,7 @@ static const char *take_next(struct walk *w, struct node_stats **stats, struct m
 
 	if (w->stats != w->stats_end && w->model != w->model_end)
 		order = strcmp((*w->stats)->name, (*w->model)->name);
+	assert(order < 0 || w->model != w->model_end);
 	*stats = order <= 0 ? *w->stats++ : NULL;
 	*model = order >= 0 ? *w->model++ : NULL;
 	return order <= 0 ? (*stats)->name : (*model)->name;
