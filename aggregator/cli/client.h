@@ -78,7 +78,7 @@ int client_post(struct client *c, const char *path, const char *json, size_t len
  */
 int client_ask(struct client *c, const char *path, cJSON *request, cJSON **doc,
 	       struct error *error);
-/* What the command exits with after 0 or such an error. */
+/* The exit status of the command after 0 or such an error. */
 int client_exit(int rc);
 /* Adds "text" to a path under construction with everything but letters, digits and -._~ escaped. */
 void client_escape(const char *text, struct buf *out);

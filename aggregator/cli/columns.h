@@ -13,7 +13,7 @@
 struct column;
 struct csv_field;
 
-/* What the cells of a row are made of. All is borrowed, but the table. */
+/* The sources of a row's cells. All is borrowed, but the table. */
 struct row {
 	const struct cli *cli;
 	const struct column *columns;

@@ -119,7 +119,7 @@ const char *quota_unit(const char *resource)
 {
 	static const char *const prefixes[] = {"requests.", "limits."};
 
-	/* What a ResourceQuota calls requests.cpu is counted as cpu is, also where it was misplaced. */
+	/* requests.cpu of a ResourceQuota counts as cpu does, also where it was misplaced. */
 	for (size_t i = 0; i < 2; i++)
 		if (strncmp(resource, prefixes[i], strlen(prefixes[i])) == 0) {
 			resource += strlen(prefixes[i]);
