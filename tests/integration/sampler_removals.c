@@ -207,7 +207,8 @@ static void test_what_was_overwritten_is_counted(void **state)
 		ids[i] = make_and_remove(w, "brief");
 	take_all(w);
 	assert_true(all_lost >= 100);
-	assert_int_equal(all_count, REMOVALS_MAX);
+	/* Others of the machine may remove cgroups while these are taken. */
+	assert_true(all_count >= REMOVALS_MAX);
 	others = all_count + all_lost - made;
 	/* The newest of them, in order. */
 	for (size_t i = made - 1; i < made && find(ids[i]) >= 0; i--, found++) {
