@@ -59,13 +59,28 @@ int aggregator_read_url(struct endpoint *endpoint, const char *url, const struct
 
 /* --- frames ----------------------------------------------------------------------------------- */
 
+/*
+ * Whether a call that moved only a part of its bytes is repeated: a signal ended it, and not the
+ * time of aggregator_set_wait().
+ */
+static bool has_time(int fd, int64_t begun_ns)
+{
+	struct timeval limit = {0};
+	socklen_t len = sizeof(limit);
+
+	getsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, &len);
+	return clock_mono_ns() < begun_ns + limit.tv_sec * NS_PER_SEC + limit.tv_usec * 1000;
+}
+
 int aggregator_send(int fd, struct frame_header *header, const struct key *key,
 		    const uint8_t *nonce, const struct buf *body, struct error *why)
 {
 	size_t head_len = wire_head_len(ENDPOINT_TCP), at = 0;
 	uint8_t head[WIRE_HEAD_MAX] = {0};
 	struct buf message = BUF_INIT;
+	int64_t begun_ns = clock_mono_ns();
 	ssize_t n = 0;
+	bool whole;
 
 	if (!key)
 		return aggregator_fail(why, -ENOKEY);
@@ -73,24 +88,28 @@ int aggregator_send(int fd, struct frame_header *header, const struct key *key,
 	buf_add(&message, request_id, sizeof(request_id));
 	frame_seal(&message, header, key, nonce, body->data, body->len);
 	wire_put_head(ENDPOINT_TCP, message.len - head_len, (uint8_t *)message.data);
-	while (n >= 0 && at < message.len) {
+	do {
 		n = TEMP_FAILURE_RETRY(send(fd, message.data + at, message.len - at, MSG_NOSIGNAL));
 		at += n > 0 ? (size_t)n : 0;
-	}
+		whole = at == message.len;
+	} while (n >= 0 && !whole && has_time(fd, begun_ns));
 	buf_fini(&message);
-	return n >= 0 ? 0 : aggregator_fail(why, -errno);
+	return whole ? 0 : aggregator_fail(why, n < 0 ? -errno : -EAGAIN);
 }
 
 static int receive_bytes(int fd, void *into, size_t len, struct error *why)
 {
+	int64_t begun_ns = clock_mono_ns();
 	size_t at = 0;
-	ssize_t n = 1;
+	ssize_t n;
 
-	while (n > 0 && at < len) {
+	do {
 		n = TEMP_FAILURE_RETRY(recv(fd, (char *)into + at, len - at, MSG_WAITALL));
 		at += n > 0 ? (size_t)n : 0;
-	}
-	return n > 0 ? 0 : aggregator_fail(why, n ? -errno : -ECONNRESET);
+		if (at == len)
+			return 0;
+	} while (n > 0 && has_time(fd, begun_ns));
+	return aggregator_fail(why, n < 0 ? -errno : n > 0 ? -EAGAIN : -ECONNRESET);
 }
 
 int aggregator_receive(int fd, const struct keyring *keys, const uint8_t *nonce,
