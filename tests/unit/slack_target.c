@@ -313,6 +313,23 @@ static void slots_do_not_overflow(void **state)
 	assert_int_equal(slack_slots(&over, &small), 0);
 }
 
+/* On both sides of a whole quotient, and of 2^53. */
+static void slots_are_rounded_down(void **state)
+{
+	static const int64_t shapes[] = {1, 3, 250, 1000003, (INT64_C(1) << 40) + 1};
+	static const int64_t most = INT64_C(1) << 55;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+		for (int64_t slots = 1; slots <= most / shapes[i]; slots *= 2) {
+			struct slack_amount shape = {0, shapes[i]}, whole = {0, slots * shapes[i]};
+			struct slack_amount less = {0, whole.mem_bytes - 1};
+
+			assert_int_equal(slack_slots(&whole, &shape), slots);
+			assert_int_equal(slack_slots(&less, &shape), slots - 1);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -325,6 +342,7 @@ int main(void)
 		cmocka_unit_test(a_unit_as_large_as_a_shape_is_counted_up),
 		cmocka_unit_test(what_holds_of_every_target),
 		cmocka_unit_test(slots_do_not_overflow),
+		cmocka_unit_test(slots_are_rounded_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
