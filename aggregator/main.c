@@ -415,7 +415,7 @@ static int prepare_filter(int *fd, struct error *error)
 
 	*fd = -1;
 	if (rc)
-		return error_fail(error, rc, "no_new_privs: %s", strerror(-rc));
+		return error_system(error, rc, "no_new_privs");
 	rc = syscalls_prepare(SYSCALLS_AGGREGATOR, fd, error);
 	if (rc != -ENOSYS)
 		return rc;

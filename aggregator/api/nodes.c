@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GET /v1/nodes and /v1/nodes/NAME: what each machine has, what of it is promised, and what is
- * measured on it, how freshly, and by which means.
+ * measured on it, how freshly, and by which means. GET /v1/names, for completion, is at the end.
  *
  * A node is listed when the Kubernetes API or one of its pods names it, or when its agent was
  * heard. lifecycle lists the conditions by which an administrator announces a change of the node

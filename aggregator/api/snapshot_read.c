@@ -88,7 +88,7 @@ struct document {
 	struct snapshot_text whole, items, list, usage;
 	char kind[SNAPSHOT_KEY_MAX], version[SNAPSHOT_KEY_MAX];
 	cJSON *time, *sources, *state, *error; /* owned */
-	bool has_data, has_extra;
+	bool has_data;
 	char extra[SNAPSHOT_KEY_MAX]; /* the first that no Snapshot has */
 };
 

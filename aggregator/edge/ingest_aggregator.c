@@ -60,8 +60,8 @@ int aggregator_read_url(struct endpoint *endpoint, const char *url, const struct
 /* --- frames ----------------------------------------------------------------------------------- */
 
 /*
- * Whether a call that moved only a part of its bytes is repeated: a signal ended it, and not the
- * time of aggregator_set_wait().
+ * Whether a call that moved a part of its bytes is repeated: a signal ended it, and not the limit of
+ * aggregator_set_wait(), which is the same in both directions.
  */
 static bool has_time(int fd, int64_t begun_ns)
 {
@@ -79,8 +79,9 @@ int aggregator_send(int fd, struct frame_header *header, const struct key *key,
 	uint8_t head[WIRE_HEAD_MAX] = {0};
 	struct buf message = BUF_INIT;
 	int64_t begun_ns = clock_mono_ns();
-	ssize_t n = 0;
 	bool whole;
+	ssize_t n;
+	int rc;
 
 	if (!key)
 		return aggregator_fail(why, -ENOKEY);
@@ -93,8 +94,9 @@ int aggregator_send(int fd, struct frame_header *header, const struct key *key,
 		at += n > 0 ? (size_t)n : 0;
 		whole = at == message.len;
 	} while (n >= 0 && !whole && has_time(fd, begun_ns));
+	rc = whole ? 0 : aggregator_fail(why, n < 0 ? -errno : -EAGAIN);
 	buf_fini(&message);
-	return whole ? 0 : aggregator_fail(why, n < 0 ? -errno : -EAGAIN);
+	return rc;
 }
 
 static int receive_bytes(int fd, void *into, size_t len, struct error *why)

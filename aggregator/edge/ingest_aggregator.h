@@ -32,7 +32,10 @@ int aggregator_read_url(struct endpoint *endpoint, const char *url, const struct
  */
 void aggregator_look_up(struct resolver *resolver, const atomic_bool *stopping, int64_t until_ns,
 			struct resolver_answer *found);
-/* Bounds each wait for the other side; the descriptor blocks from now on. */
+/*
+ * Limits connect(), the sending of a frame, and the reception of its head and of its rest, to that
+ * time each. The descriptor blocks from now on.
+ */
 void aggregator_set_wait(int fd, int64_t wait_ns);
 /*
  * Connects, and exchanges the hellos of the wire format. -errno with the reason. *fd is the
@@ -42,7 +45,7 @@ int aggregator_connect(int *fd, const struct endpoint *endpoint, const struct ad
 		       int64_t wait_ns, struct error *why);
 /*
  * Fills the header's nonce and key id. nonce: of the request that this answers, or NULL. -errno
- * with the reason; -ENOKEY: key is NULL.
+ * with the reason; -ENOKEY: key is NULL; -EAGAIN: the time is over.
  */
 int aggregator_send(int fd, struct frame_header *header, const struct key *key,
 		    const uint8_t *nonce, const struct buf *body, struct error *why);

@@ -10,10 +10,10 @@
  *	copy, session + 3 ..	-------------------------->
  *			<----------------------------------	ack "applied": the number of bytes
  *
- * Frames are of type 6, with the keys of the exchange: with --enrolment-key no agent can ask. The sequence of each is one
- * higher than that of the frame before it, and begins with the random session, so a recorded frame
- * does nothing. An ack "refused" has the reason. An aggregator of a release without copies does not
- * answer.
+ * Frames are of type 6, with the keys of the exchange: with --enrolment-key no agent can ask. The
+ * sequence of each is one higher than that of the frame before it, and begins with the random
+ * session, so a recorded frame does nothing. An ack "refused" has the reason. An aggregator of a
+ * release without copies does not answer.
  *
  * The database of a new aggregator is made before its port opens, so two that start at once refuse
  * each other and go on. A connection that ends in the middle leaves nothing on either side.

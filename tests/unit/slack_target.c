@@ -321,7 +321,7 @@ static void slots_are_rounded_down(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
-		for (int64_t slots = 1; slots <= most / shapes[i]; slots *= 2) {
+		for (int64_t slots = most / shapes[i]; slots; slots /= 2) {
 			struct slack_amount shape = {0, shapes[i]}, whole = {0, slots * shapes[i]};
 			struct slack_amount less = {0, whole.mem_bytes - 1};
 

@@ -52,7 +52,7 @@ bool drain_is_long_terminating(const struct kube_pod *pod, int64_t now_ns)
 	       elapsed_ns(now_ns, pod->deletion_ns) > (grace_sec + OVERDUE_SEC) * DRAIN_SECOND_NS;
 }
 
-/* Always true. */
+/* Returns true: the rule has decided. */
 static bool block(struct drain_status *out, enum drain_reason reason)
 {
 	out->outcome = DRAIN_POD_BLOCK;

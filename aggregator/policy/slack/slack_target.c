@@ -349,8 +349,8 @@ void slack_target_fini(struct slack_target *t)
 }
 
 /*
- * Below 2^53 a quotient of doubles is never rounded up to a whole number; its division saves a
- * seventh of a plan's time at 5000 nodes.
+ * If free is below 2^53, the quotient as a double is never rounded up to a whole number. To divide
+ * doubles instead of integers saves a seventh of a plan's time at 5000 nodes.
  */
 static int64_t slots_in(int64_t free, int64_t asked)
 {

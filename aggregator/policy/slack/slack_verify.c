@@ -39,23 +39,24 @@ enum { ASKS_MOST = 2000000 };
 
 void slack_verify_init(struct slack_run *r)
 {
-	uint32_t count = (uint32_t)r->class_count, asker_count = 0, at = 0;
-	uint32_t *askers = mem_zalloc((size_t)count + 1, sizeof(*askers));
+	uint32_t count = (uint32_t)r->class_count, minding_count = 0, at = 0;
+	/* Classes with constraints on other pods, and with placeholders. */
+	uint32_t *minding = mem_zalloc((size_t)count + 1, sizeof(*minding));
 
 	r->asks = ASKS_MOST;
 	r->minders_from = mem_zalloc((size_t)count + 1, sizeof(*r->minders_from));
 	for (uint32_t class = 0; class < count; class ++)
 		if (r->classes[class]->pattern.is_company && r->classes[class]->wanted)
-			askers[asker_count++] = class;
+			minding[minding_count++] = class;
 	for (uint32_t class = 0; class < count; class ++) {
 		r->minders_from[class] = at;
-		for (uint32_t i = 0; i < asker_count; i++)
-			if (place_minds(r->place, r->classes[askers[i]]->probe,
+		for (uint32_t i = 0; i < minding_count; i++)
+			if (place_minds(r->place, r->classes[minding[i]]->probe,
 					r->classes[class]->probe))
-				ARRAY_ADD(r->minders, at) = askers[i];
+				ARRAY_ADD(r->minders, at) = minding[i];
 	}
 	r->minders_from[count] = at;
-	free(askers);
+	free(minding);
 }
 
 static enum place_filter ask(struct slack_run *r, uint32_t holder)
