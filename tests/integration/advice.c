@@ -62,7 +62,7 @@ static const struct load {
 
 enum { CONSTANT, BURSTY, PERIODIC, MIXED, THROTTLED, LEAK, START, LOADS };
 
-/* What a load was to use so far while it was busiest, and used. */
+/* CPU time of a load so far, while it was busiest: as meant, and as used. */
 struct tally {
 	atomic_llong meant_ns, used_ns;
 };
