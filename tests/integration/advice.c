@@ -62,7 +62,7 @@ static const struct load {
 
 enum { CONSTANT, BURSTY, PERIODIC, MIXED, THROTTLED, LEAK, START, LOADS };
 
-/* CPU time of a load so far, while it was busiest: as meant, and as used. */
+/* What a load was to use so far, and used. */
 struct tally {
 	atomic_llong meant_ns, used_ns;
 };
@@ -110,19 +110,16 @@ static void use_cpu(int share, int64_t end_ns)
 static void bear(const struct load *l, struct tally *tally)
 {
 	int64_t begun_ns = clock_mono_ns();
-	int busiest = l->on > l->off ? l->on : l->off;
 
 	for (int64_t slice = 0;; slice++) {
-		int64_t at_ns = begun_ns + slice * SLICE_NS, used_ns = own_cpu_ns();
+		int64_t at_ns = begun_ns + slice * SLICE_NS;
 		struct timespec at = {at_ns / NS_PER_SEC, at_ns % NS_PER_SEC};
 		int share = slice * SLICE_NS / NS_PER_MS % l->cycle_ms < l->on_ms ? l->on : l->off;
 
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 		use_cpu(share, at_ns + SLICE_NS);
-		if (share == busiest) {
-			atomic_fetch_add(&tally->used_ns, own_cpu_ns() - used_ns);
-			atomic_fetch_add(&tally->meant_ns, share * SLICE_NS / 100);
-		}
+		atomic_store(&tally->used_ns, own_cpu_ns());
+		atomic_fetch_add(&tally->meant_ns, share * SLICE_NS / 100);
 		if (l->leaks && at_ns % NS_PER_SEC < SLICE_NS)
 			leak();
 	}
@@ -396,10 +393,7 @@ static void start(struct scene *s)
 	assert_true(await(is_watched, s, 150));
 }
 
-/*
- * Whether the machine had time for the loads; a throttled one, and one that is late, may have less. If
- * half of the busy samples have a tenth less, their percentiles are wrong, so 5 % less are too many.
- */
+/* Whether the machine had time for the loads; a throttled one, and one that is late, may have less. */
 static bool loads_were_had(const struct scene *s)
 {
 	for (int i = 0; i < THROTTLED; i++) {
