@@ -53,12 +53,13 @@ static int64_t bound_ns(const struct kube_pod *pod)
 static int64_t shown_since(const struct span *span, const struct view_pod *p, int64_t stats_end_ns)
 {
 	struct window_stats own = {0};
-	int64_t bound = p->pod ? bound_ns(p->pod) : 0;
+	int64_t bound;
 
 	if (p->use)
 		pod_window_stats_unpack(&p->use->usage.cpu_milli[span->window], stats_end_ns, &own);
 	if (own.known)
 		return own.start_ns;
+	bound = p->pod ? bound_ns(p->pod) : 0;
 	if (!bound || p->pod->phase == POD_PENDING || bound > span->end_ns - UPSTREAM_NS)
 		return span->end_ns;
 	return bound;

@@ -98,10 +98,11 @@ static void copy_weights(struct demand_weights *to, const struct demand_weights 
 static struct demand_record *writable(struct demand_entry *e)
 {
 	struct demand_record *old = e->record, *r;
-	size_t len = text_len(old);
+	size_t len;
 
 	if (atomic_load_explicit(&old->users, memory_order_acquire) == 1)
 		return old;
+	len = text_len(old);
 	r = mem_alloc(sizeof(*r) + len);
 	memcpy(r, old, sizeof(*r) + len);
 	atomic_init(&r->users, 1);
