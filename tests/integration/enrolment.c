@@ -166,6 +166,17 @@ static void test_renewal_loses_nothing(void **state)
 	assert_true(metric(s, "evenkeel_intervals_missing_total") == 0);
 }
 
+/* SIGHUP has the agent ask at once; it would repeat a refused enrolment after 30 s. */
+static bool has_enrolled_when_asked(void *ctx)
+{
+	struct scene *s = ctx;
+
+	if (metric(s, FRAMES("enrolled")) >= 1)
+		return true;
+	kill(s->stack->agent, SIGHUP);
+	return false;
+}
+
 /* It is refused, says why, and enrols once the aggregator knows its token. */
 static void test_refusal_ends(void **state)
 {
@@ -180,6 +191,7 @@ static void test_refusal_ends(void **state)
 	assert_true(metric(s, FRAMES("applied")) == 0);
 	write_text(s->tokens, TOKEN " test-node\n");
 	kill(s->stack->aggregators[0].pid, SIGHUP);
+	assert_true(await(has_enrolled_when_asked, s, WAIT_S));
 	await_metric(s, FRAMES("applied"), 1);
 	assert_int_equal(file_read(path, 1 << 20, &log, NULL), 0);
 	assert_non_null(strstr(log.data, "does not enrol this node: the join token is for other"));

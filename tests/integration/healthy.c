@@ -33,8 +33,8 @@ static const char story[] =
 	"done\n";
 
 /*
- * $3 is an aggregator, which refuses the agent's join token until its file names the node. It looks
- * at the file on SIGHUP.
+ * $3 is an aggregator, which refuses the agent's join token until its file names the node. It reads
+ * the file again on SIGHUP, on which the agent asks again; a refusal would have it wait for 30 s.
  */
 static const char waiting[] =
 	"umask 077; cd \"$2\"; t=0123456789abcdef0123; echo $t other >tokens; echo $t >token\n"
@@ -48,8 +48,8 @@ static const char waiting[] =
 	"agent=$!\n"
 	"until grep -q 'does not enrol' status; do kill -0 $agent || exit 1; sleep 0.1; done\n"
 	"why=$(\"$1\" --healthy 2>&1); echo \"$? $why\"\n"
-	"echo $t n >tokens; kill -HUP $aggregator; kill -HUP $agent\n"
-	"while grep -q 'does not enrol' status; do kill -0 $agent || exit 1; sleep 0.1; done\n"
+	"echo $t n >tokens; kill -HUP $aggregator\n"
+	"while grep -q 'does not enrol' status; do kill -HUP $agent || exit 1; sleep 1; done\n"
 	"why=$(\"$1\" --healthy 2>&1); echo \"$? $why\"; tr '\\0' ' ' </proc/$agent/cmdline\n";
 
 /* What a story tells among processes of its own. */
