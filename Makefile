@@ -3,7 +3,7 @@
 #   make run     install what is missing, build, and watch this machine live (DURATION=20s to stop by itself)
 #   make demo    install what is missing, build, and serve a made-up cluster of 200 nodes (NODES=50, DURATION=20s)
 #   make lab     build Kubernetes 1.37 once, and run a cluster whose pods only pretend to work (NODES=20, DURATION=20s)
-#   make check   install what is missing, build, and run the tests, two programs at a time (JOBS=4)
+#   make check   install what is missing, build, and run the tests, four programs at a time (JOBS=2)
 #   make bench-placement   place bursts of pods with and without evenkeel, on that cluster
 #   make check-faults   run the tests that cause failures: kills, cuts, restarts, shortages
 #   make check-vm   run the tests of the samplers on several kernels, in virtual machines (KERNELS="5.10 7", ARCH=arm64)
@@ -358,8 +358,8 @@ CHECK_UNITS = $(UNIT) $(subst $(space),$(comma),tests/btf/check $(BPF_O)) tests/
 	$(if $(CONF),$(CONF)$(comma)tests/vectors$(comma)tests/conformance/cases)
 # advice and bursty burn a minute of CPU for the kernel to measure; ground_truth has the same programs run the same code.
 CHECK_INTEG = $(filter-out $(if $(SAN),$(TB)/integration/advice $(TB)/integration/bursty,$(LONG_INTEG)),$(INTEG))
-# JOBS programs run side by side. A program that compares real time or CPU use, or loads the whole machine, runs alone.
-JOBS  ?= 2
+# JOBS programs run side by side: most of them wait. A program that compares real time or CPU use, or loads the whole machine, runs alone.
+JOBS  ?= 4
 ALONE := $(patsubst %,$(TB)/integration/%,access advice bursty confined_agent drain_real_use ground_truth http_flood \
 	kube_peer many_cgroups once)
 # Of the others, programs that read the kernel or a clock, and scripts, run always. PASSED=DIR: the rest only if it has not
@@ -542,7 +542,7 @@ fuzz: deps-lint
 	+@$(MAKE) --no-print-directory $(PARALLEL) CC=$(CLANG) SAN=fuzzer-no-link,address,undefined fuzz-built
 fuzz-built: $(FUZZERS)
 	@mkdir -p $(addprefix $(B)/fuzz/,$(FUZZ_NAMES))
-	@TEST_PASSED=$(PASSED) TEST_TIMEOUT=$$(($(FUZZ_SECONDS) + 60)) tests/run -j $(JOBS) $(B)/log$(VARIANT) $(foreach n,$(FUZZ_NAMES),$(strip \
+	@TEST_PASSED=$(PASSED) TEST_TIMEOUT=$$(($(FUZZ_SECONDS) + 60)) tests/run -j $(shell nproc) $(B)/log$(VARIANT) $(foreach n,$(FUZZ_NAMES),$(strip \
 		$(TB)/fuzzer/$(n)$(comma)$(FUZZ_OPTIONS)$(comma)-artifact_prefix=$(B)/fuzz/$(n)-$(comma)$(B)/fuzz/$(n)$(comma)tests/fuzz/corpus/$(n)))
 $(TB)/fuzzer/%: $(O)/tests/fuzz/%.o $(ALL_A)
 	$(call link,-fsanitize=fuzzer $(TEST_LIBS))
