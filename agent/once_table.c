@@ -25,14 +25,11 @@ struct title {
 static struct table *new_table(const struct title *titles)
 {
 	struct table *t = table_new();
-	size_t count = 0;
 
-	for (; titles[count].text; count++)
-		table_column(t, titles[count].text, titles[count].form);
-	for (size_t order = 1; order <= count; order++)
-		for (size_t i = 0; i < count; i++)
-			if (titles[i].spare == order)
-				table_spare(t, i);
+	for (size_t i = 0; titles[i].text; i++) {
+		table_column(t, titles[i].text, titles[i].form);
+		table_spare(t, i, titles[i].spare);
+	}
 	return t;
 }
 

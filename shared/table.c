@@ -57,7 +57,7 @@ struct table {
 	size_t column_count;
 	struct row *rows; /* owned */
 	size_t row_count;
-	size_t spares;
+	size_t spares; /* the last order */
 };
 
 /* The part cut from a long name. */
@@ -208,10 +208,11 @@ void table_hide(struct table *t, size_t column)
 	t->columns[column].hidden = true;
 }
 
-void table_spare(struct table *t, size_t column)
+void table_spare(struct table *t, size_t column, size_t order)
 {
 	assert(column < t->column_count);
-	t->columns[column].spare = ++t->spares;
+	t->columns[column].spare = order;
+	t->spares = order > t->spares ? order : t->spares;
 }
 
 static bool continues(char c)

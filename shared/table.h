@@ -51,8 +51,8 @@ bool table_holds_only(const struct table *t, size_t column, const char *const *t
 size_t table_widen(struct table *t, size_t column, size_t least);
 /* Hides a column. */
 void table_hide(struct table *t, size_t column);
-/* Hides it on narrow terminals, in the order of the calls. */
-void table_spare(struct table *t, size_t column);
+/* Hides it on narrow terminals, those of the lowest order first; 0: never. */
+void table_spare(struct table *t, size_t column, size_t order);
 void table_print(const struct table *t, const struct table_style *style, struct buf *out);
 /* Appends a line cut to `width` columns; escape sequences (colours) take none. */
 void table_add_cut(struct buf *out, const char *line, size_t len, size_t width);

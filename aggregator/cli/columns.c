@@ -18,18 +18,14 @@ struct row columns_start(const struct cli *cli, const struct column *columns,
 			 const struct csv_field *fields)
 {
 	struct table *t = table_new();
-	size_t count = 0;
 	char title[32];
 
-	for (const struct column *c = columns; c->title; c++, count++) {
+	for (const struct column *c = columns; c->title; c++) {
 		snprintf(title, sizeof(title), "%s(%s)", c->title,
 			 cli_windows[cli->options->window]);
 		table_column(t, c->windowed ? title : c->title, c->form);
+		table_spare(t, (size_t)(c - columns), c->spare);
 	}
-	for (size_t order = 1; order <= count; order++)
-		for (size_t i = 0; i < count; i++)
-			if (columns[i].spare == order)
-				table_spare(t, i);
 	for (const struct csv_field *f = fields; f && f->title; f++)
 		csv_column(cli, t, f->title);
 	return (struct row){.cli = cli, .columns = columns, .fields = fields, .table = t};

@@ -254,7 +254,7 @@ static struct table *random_table(uint64_t *random, size_t length)
 	for (unsigned int i = 0; i < 1 + draw(random, 8); i++) {
 		table_column(t, "SOME%", i % 3 == 2 ? FORM_LEFT : FORM_RIGHT);
 		if (draw(random, 2))
-			table_spare(t, i + 1);
+			table_spare(t, i + 1, i + 1);
 	}
 	for (int i = 0; i < RANDOM_ROWS; i++) {
 		char name[64];
@@ -336,8 +336,8 @@ static void leaves_out_spare_columns_before_short_names(void **state)
 	table_column(t, "N", FORM_NAME);
 	table_column(t, "AAAAA", FORM_RIGHT);
 	table_column(t, "BBBBB", FORM_RIGHT);
-	table_spare(t, 2);
-	table_spare(t, 1);
+	table_spare(t, 2, 1);
+	table_spare(t, 1, 2);
 	table_row(t, "");
 	table_cell(t, PAINT_PLAIN, "abcdefghijklmnopqrstuvwxyz");
 	table_cell(t, PAINT_PLAIN, "1");
