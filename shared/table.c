@@ -554,7 +554,6 @@ static void print_line(const struct table *t, const struct row *row, const struc
 	}
 	while (out->len > begin && out->data[out->len - 1] == ' ')
 		out->len--;
-	buf_add_char(out, '\n');
 }
 
 /* The length of an escape sequence here; 0: none. */
@@ -592,31 +591,19 @@ void table_add_cut(struct buf *out, const char *line, size_t len, size_t width)
 	buf_add_str(out, painted ? "…\033[0m" : "…");
 }
 
-static void print_cut_line(const struct table *t, const struct row *row,
-			   const struct layout *layout, const struct table_style *style,
-			   struct buf *out)
-{
-	struct buf line = BUF_INIT;
-
-	print_line(t, row, layout, style->color, &line);
-	table_add_cut(out, line.data, line.len - 1, style->width);
-	buf_add_char(out, '\n');
-	buf_fini(&line);
-}
-
 void table_print(const struct table *t, const struct table_style *style, struct buf *out)
 {
 	struct layout *layout = lay_out(t, style);
 	bool cut = style->width && !style->whole && line_width(t, layout) > style->width;
+	struct buf line = BUF_INIT;
 
 	for (size_t i = style->headers ? 0 : 1; i <= t->row_count; i++) {
-		const struct row *row = i ? &t->rows[i - 1] : NULL;
-
-		if (cut)
-			print_cut_line(t, row, layout, style, out);
-		else
-			print_line(t, row, layout, style->color, out);
+		buf_clear(&line);
+		print_line(t, i ? &t->rows[i - 1] : NULL, layout, style->color, &line);
+		table_add_cut(out, line.data, line.len, cut ? style->width : SIZE_MAX);
+		buf_add_char(out, '\n');
 	}
+	buf_fini(&line);
 	free(layout);
 }
 
