@@ -34,14 +34,6 @@ void *mem_realloc(void *old, size_t size)
 	return checked(realloc(old, size ? size : 1));
 }
 
-void *mem_grow(void *array, size_t count, size_t *room, size_t size)
-{
-	if (count < *room)
-		return array;
-	*room = *room ? 2 * *room : 8;
-	return mem_realloc(array, *room * size);
-}
-
 char *mem_strdup(const char *text)
 {
 	return checked(strdup(text));

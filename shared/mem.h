@@ -13,8 +13,6 @@ void *mem_alloc(size_t size);
 /* Zeroed; aborts also when count * size overflows. */
 void *mem_zalloc(size_t count, size_t size);
 void *mem_realloc(void *old, size_t size);
-/* Room for one more element behind `count`: at least doubles the array when *room is reached. */
-void *mem_grow(void *array, size_t count, size_t *room, size_t size);
 char *mem_strdup(const char *text);
 char *mem_strndup(const char *text, size_t len);
 /* Copies the text to *room, moves that behind it, and returns the copy. */

@@ -46,6 +46,7 @@
 #include <utlist.h>
 
 #include "aggregator/edge/ingest_slots.h"
+#include "shared/array.h"
 #include "shared/buf.h"
 #include "shared/clock.h"
 #include "shared/endpoint.h"
@@ -241,14 +242,12 @@ static bool watch(const struct ingest_peers *p, int fd, uint64_t id)
 static void add_peer(struct ingest_peers *p, int fd, uint64_t address)
 {
 	struct peer *peer = mem_zalloc(1, sizeof(*peer));
-	size_t at = p->free_hint, old = p->room;
+	size_t at = p->free_hint;
 
 	while (at < p->room && p->peers[at])
 		at++;
-	if (at == p->room) {
-		p->peers = mem_grow(p->peers, old, &p->room, sizeof(struct peer *));
-		memset(&p->peers[old], 0, (p->room - old) * sizeof(struct peer *));
-	}
+	if (at == p->room)
+		ARRAY_ADD(p->peers, p->room) = NULL;
 	p->free_hint = at + 1;
 	if (!++p->accepted)
 		p->accepted = 1;

@@ -311,9 +311,11 @@ static void note_stale(struct usage_state *u, struct usage_node *n)
 	n->stale = true;
 	if (u->stale_end == u->stale_room) {
 		/* Either half of it is free then, or it becomes so. */
-		if (2 * waiting >= u->stale_room)
-			u->stale = mem_grow(u->stale, u->stale_room, &u->stale_room,
-					    sizeof(struct usage_node *));
+		if (2 * waiting >= u->stale_room) {
+			u->stale_room = u->stale_room ? 2 * u->stale_room : 8;
+			u->stale =
+				mem_realloc(u->stale, u->stale_room * sizeof(struct usage_node *));
+		}
 		memmove(u->stale, u->stale + u->stale_from, waiting * sizeof(struct usage_node *));
 		u->stale_from = 0;
 		u->stale_end = waiting;

@@ -27,26 +27,6 @@
 #include "shared/hash.h"
 #include "shared/mem.h"
 
-static void an_array_grows_by_doubling(void **state)
-{
-	size_t room = 0, growths = 0;
-	int *array = NULL;
-
-	(void)state;
-	for (size_t i = 0; i < 1000; i++) {
-		size_t before = room;
-
-		array = mem_grow(array, i, &room, sizeof(*array));
-		assert_true(room > i);
-		growths += room != before;
-		array[i] = (int)i;
-	}
-	for (size_t i = 0; i < 1000; i++)
-		assert_int_equal(array[i], i);
-	assert_true(growths <= 8);
-	free(array);
-}
-
 struct element {
 	int key;
 	UT_hash_handle hh;
@@ -98,7 +78,6 @@ static void nothing_is_freed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_array_grows_by_doubling),
 		cmocka_unit_test(a_table_is_released_once_per_element),
 		cmocka_unit_test(nothing_is_freed),
 	};
