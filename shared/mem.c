@@ -53,14 +53,17 @@ char *mem_put_text(char **room, const char *text)
 	return copy;
 }
 
+char *mem_vprintf(const char *format, va_list args)
+{
+	char *text;
+
+	return checked(vasprintf(&text, format, args) < 0 ? NULL : text);
+}
+
 char *mem_printf(const char *format, ...)
 {
-	va_list args;
 	char *text;
-	int len;
 
-	va_start(args, format);
-	len = vasprintf(&text, format, args);
-	va_end(args);
-	return checked(len < 0 ? NULL : text);
+	MEM_PRINT(text, format);
+	return text;
 }

@@ -19,8 +19,17 @@ char *mem_strndup(const char *text, size_t len);
 char *mem_put_text(char **room, const char *text);
 /* printf into a new string the caller frees. */
 char *mem_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *mem_vprintf(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 
-/* In a function of (.., const char *format, ...): prints its arguments into `size` bytes at text. */
+/* In a function of (.., const char *format, ...): prints its arguments into a new string. */
+#define MEM_PRINT(text, format)                                                                    \
+	do {                                                                                       \
+		va_list args_;                                                                     \
+		va_start(args_, format);                                                           \
+		(text) = mem_vprintf(format, args_);                                               \
+		va_end(args_);                                                                     \
+	} while (0)
+/* The same into `size` bytes at text. */
 #define MEM_FORMAT(text, size, format)                                                             \
 	do {                                                                                       \
 		va_list args_;                                                                     \

@@ -2,7 +2,6 @@
 #include "aggregator/cli/columns.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,12 +159,9 @@ double row_share(const struct row *r, const char *part, const char *whole)
 void row_add(const struct row *r, enum table_paint paint, bool known, const char *format, ...)
 {
 	char *text = NULL;
-	va_list args;
 
-	va_start(args, format);
-	if (known && vasprintf(&text, format, args) < 0)
-		mem_exhausted();
-	va_end(args);
+	if (known)
+		MEM_PRINT(text, format);
 	table_cell(r->table, paint, known ? text : "-");
 	free(text);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "aggregator/cli/lines.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,15 +11,6 @@ enum {
 	WIDTH = 100,
 	HANG = 4, /* how far lines stand behind the one they go on from */
 };
-
-__attribute__((format(printf, 1, 0))) static char *format_text(const char *format, va_list args)
-{
-	char *text;
-
-	if (vasprintf(&text, format, args) < 0)
-		mem_exhausted();
-	return text;
-}
 
 /* Through a table, which takes care of control characters. */
 static void add_line(const struct cli *cli, const char *text, struct buf *out)
@@ -77,24 +66,18 @@ void lines_add(const struct cli *cli, const char *text, struct buf *out)
 
 void lines_print(struct cli *cli, const char *format, ...)
 {
-	va_list args;
 	char *line;
 
-	va_start(args, format);
-	line = format_text(format, args);
-	va_end(args);
+	MEM_PRINT(line, format);
 	lines_add(cli, line, &cli->out);
 	free(line);
 }
 
 void lines_wrap(struct cli *cli, size_t indent, const char *format, ...)
 {
-	va_list args;
 	char *text;
 
-	va_start(args, format);
-	text = format_text(format, args);
-	va_end(args);
+	MEM_PRINT(text, format);
 	wrap(cli, indent, "", text, &cli->out);
 	free(text);
 }
@@ -114,12 +97,9 @@ void lines_wrap_list(struct cli *cli, size_t indent, const cJSON *list)
 
 void lines_wrap_under(struct cli *cli, size_t indent, const char *text, const char *head, ...)
 {
-	va_list args;
 	char *begin;
 
-	va_start(args, head);
-	begin = format_text(head, args);
-	va_end(args);
+	MEM_PRINT(begin, head);
 	wrap(cli, indent, begin, text, &cli->out);
 	free(begin);
 }
