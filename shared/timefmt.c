@@ -13,7 +13,6 @@
 
 #define NS_PER_MS   1000000LL
 #define NS_PER_SEC  1000000000LL
-#define MS_PER_DAY  86400000LL
 #define SEC_PER_DAY 86400LL
 
 /*
@@ -58,29 +57,27 @@ static char *put_seconds(char *at, int64_t days, int second_of_day, char behind)
 	return put(at, second_of_day % 60, 2, behind);
 }
 
+/* The fraction has that many digits, of `unit` ns each, unless all of them are 0. */
+static void write(char *out, int64_t unix_ns, int digits, int unit)
+{
+	int64_t seconds = floor_div(unix_ns, NS_PER_SEC);
+	int64_t days = floor_div(seconds, SEC_PER_DAY);
+	int fraction = (int)(unix_ns - (__int128)seconds * NS_PER_SEC) / unit;
+
+	out = put_seconds(out, days, (int)(seconds - days * SEC_PER_DAY), fraction ? '.' : 'Z');
+	if (fraction)
+		out = put(out, fraction, digits, 'Z');
+	*out = '\0';
+}
+
 void timefmt_rfc3339(int64_t unix_ns, char out[TIMEFMT_LEN])
 {
-	int64_t unix_ms = floor_div(unix_ns, NS_PER_MS);
-	int64_t days = floor_div(unix_ms, MS_PER_DAY);
-	int of_day = (int)(unix_ms - days * MS_PER_DAY);
-	int ms = of_day % 1000;
-
-	out = put_seconds(out, days, of_day / 1000, ms ? '.' : 'Z');
-	if (ms)
-		out = put(out, ms, 3, 'Z');
-	*out = '\0';
+	write(out, unix_ns, 3, NS_PER_MS);
 }
 
 void timefmt_rfc3339_exact(int64_t unix_ns, char out[TIMEFMT_LEN])
 {
-	int64_t seconds = floor_div(unix_ns, NS_PER_SEC);
-	int64_t days = floor_div(seconds, SEC_PER_DAY);
-	int ns = (int)(unix_ns - (__int128)seconds * NS_PER_SEC);
-
-	out = put_seconds(out, days, (int)(seconds - days * SEC_PER_DAY), ns ? '.' : 'Z');
-	if (ns)
-		out = put(out, ns, 9, 'Z');
-	*out = '\0';
+	write(out, unix_ns, 9, 1);
 }
 
 /* Days from 1970-01-01, the inverse of timefmt_date(). */
