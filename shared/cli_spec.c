@@ -24,12 +24,17 @@ static const char fish[] =
 #include "shared/complete.fish.h"
 	;
 
-void cli_spec_script(const char *program, int shell, struct buf *out)
+bool cli_spec_script(const char *program, const char *shell, struct buf *out)
 {
 	static const char *const templates[] = {bash, zsh, fish};
 	static const char name[] = "PROGRAM", function[] = "FUNCTION";
+	size_t at = 0;
 
-	for (const char *p = templates[shell]; *p;) {
+	while (cli_spec_shells[at] && strcmp(cli_spec_shells[at], shell) != 0)
+		at++;
+	if (!cli_spec_shells[at])
+		return false;
+	for (const char *p = templates[at]; *p;) {
 		if (strncmp(p, name, strlen(name)) == 0) {
 			buf_add_str(out, program);
 			p += strlen(name);
@@ -42,20 +47,10 @@ void cli_spec_script(const char *program, int shell, struct buf *out)
 			buf_add_char(out, *p++);
 		}
 	}
+	return true;
 }
 
 /* --- answers ---------------------------------------------------------------------------------- */
-
-static int make_script(const struct cli_spec *o, int count, char **texts, struct buf *out,
-		       struct error *error)
-{
-	for (int i = 0; count == 1 && cli_spec_shells[i]; i++)
-		if (strcmp(cli_spec_shells[i], texts[0]) == 0) {
-			cli_spec_script(o->program->name, i, out);
-			return 0;
-		}
-	return error_fail(error, -1, "__completion: say which: bash, zsh or fish");
-}
 
 static int make(const struct cli_spec *o, int argc, char **argv, struct buf *out,
 		struct error *error)
@@ -66,7 +61,10 @@ static int make(const struct cli_spec *o, int argc, char **argv, struct buf *out
 	if (strcmp(word, "__config") == 0)
 		return cli_spec_config(o->program, &set, out, error);
 	if (strcmp(word, "__completion") == 0)
-		return make_script(o, argc - 2, argv + 2, out, error);
+		return argc == 3 && cli_spec_script(o->program->name, argv[2], out)
+			       ? 0
+			       : error_fail(error, -1,
+					    "__completion: say which: bash, zsh or fish");
 	if (strcmp(word, "__complete") == 0)
 		cli_spec_complete(o, argc - 2, argv + 2, out);
 	else

@@ -148,15 +148,12 @@ static int run_completion(struct cli *cli)
 {
 	static const char shells[] = "bash, zsh or fish";
 
-	for (int shell = 0; cli->operand_count == 1 && cli_spec_shells[shell]; shell++)
-		if (strcmp(cli->operands[0], cli_spec_shells[shell]) == 0) {
-			cli_spec_script("evenkeel", shell, &cli->out);
-			return CLI_OK;
-		}
-	if (cli->operand_count == 1)
+	if (cli->operand_count != 1)
+		return cli_misuse(cli, "completion: say for which shell: %s", shells);
+	if (!cli_spec_script("evenkeel", cli->operands[0], &cli->out))
 		return cli_misuse(cli, "completion: \"%s\" is not known; it is %s",
 				  cli->operands[0], shells);
-	return cli_misuse(cli, "completion: say for which shell: %s", shells);
+	return CLI_OK;
 }
 
 const struct command command_completion = {

@@ -358,7 +358,7 @@ static void test_scripts_name_program_and_function(void **state)
 	for (int shell = 0; cli_spec_shells[shell]; shell++) {
 		struct buf out = BUF_INIT;
 
-		cli_spec_script("prog-x", shell, &out);
+		assert_true(cli_spec_script("prog-x", cli_spec_shells[shell], &out));
 		assert_non_null(strstr(out.data, "prog-x"));
 		assert_non_null(strstr(out.data, "_prog_x"));
 		assert_non_null(strstr(out.data, " __complete "));
