@@ -9,27 +9,19 @@
 #include <errno.h>
 #include <string.h>
 
-enum { WIDTH = 100 };
+enum { WIDTH = 99 };
 
 /* Wraps text into lines after "# ". */
 static void add_comment(struct buf *out, const char *text)
 {
-	size_t at = 0;
+	struct buf lines = BUF_INIT;
+	char *rest, *line;
 
-	while (*text) {
-		size_t len = strcspn(text, " ");
-
-		if (at && at + 1 + len > WIDTH) {
-			buf_add_char(out, '\n');
-			at = 0;
-		}
-		buf_add_str(out, at ? " " : "# ");
-		buf_add(out, text, len);
-		at += 1 + len;
-		text += len;
-		text += strspn(text, " ");
-	}
-	buf_add_char(out, '\n');
+	options_wrap(&lines, text, WIDTH, 0, 0);
+	rest = lines.data;
+	while ((line = strsep(&rest, "\n")) && rest)
+		buf_printf(out, "# %s\n", line);
+	buf_fini(&lines);
 }
 
 /* A value in YAML; strings are quoted. */
