@@ -22,7 +22,7 @@ static_assert(sodium_base64_ENCODED_LEN(ENROLMENT_PUBLIC_LEN, VARIANT) ==
 
 /* --- keys ------------------------------------------------------------------------------------- */
 
-void enrolment_key_id(const uint8_t public_key[ENROLMENT_PUBLIC_LEN], uint8_t id[KEY_ID_LEN])
+static void key_id_of(const uint8_t public_key[ENROLMENT_PUBLIC_LEN], uint8_t id[KEY_ID_LEN])
 {
 	struct key key;
 
@@ -40,7 +40,7 @@ void enrolment_keys_pair(struct enrolment_keys *keys)
 {
 	for (size_t i = 0; i < keys->ring.count; i++) {
 		enrolment_public_key(&keys->ring.keys[i], keys->public_keys[i]);
-		enrolment_key_id(keys->public_keys[i], keys->ring.keys[i].id);
+		key_id_of(keys->public_keys[i], keys->ring.keys[i].id);
 	}
 }
 
@@ -211,7 +211,7 @@ void enrolment_seal(struct buf *out, struct frame_header *header,
 	*header = (struct frame_header){.type = FRAME_ENROLMENT, .sequence = 1, .parts = 1};
 	memcpy(header->run, e->run, sizeof(header->run));
 	memcpy(header->node, e->node, sizeof(header->node));
-	enrolment_key_id(public_key, header->key_id);
+	key_id_of(public_key, header->key_id);
 	randombytes_buf(header->nonce, sizeof(header->nonce));
 	message_encode(&enrolment_message, &b, &plain);
 	frame_put_header(out, header, plain.len);

@@ -92,8 +92,6 @@ struct enrolment_answer {
 	uint64_t stamp_ns; /* ENROLMENT_STALE */
 };
 
-/* An id of a public key. */
-void enrolment_key_id(const uint8_t public_key[ENROLMENT_PUBLIC_LEN], uint8_t id[KEY_ID_LEN]);
 /* The public key of a pair's private one. */
 void enrolment_public_key(const struct key *key, uint8_t public_key[ENROLMENT_PUBLIC_LEN]);
 /* Computes the public keys of a ring as keyring_read() gives it, whose keys get the pairs' ids. */

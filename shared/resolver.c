@@ -75,7 +75,7 @@ static void fail(struct resolver_answer *a, const char *host, const char *why)
 	error_set(&a->why, "%s: %s", host, why);
 }
 
-void resolver_lookup_system(void *ctx, const char *host, struct resolver_answer *answer)
+static void look_up(void *ctx, const char *host, struct resolver_answer *answer)
 {
 	const struct addrinfo hints = {.ai_family = AF_UNSPEC,
 				       .ai_socktype = SOCK_STREAM,
@@ -168,7 +168,7 @@ int resolver_open(struct resolver **out, const char *host, resolver_lookup *look
 		return error_system(error, -errno, "cannot watch for the addresses of %s", host);
 	r = mem_zalloc(1, sizeof(*r));
 	r->host = mem_strdup(host);
-	r->lookup = lookup ? lookup : resolver_lookup_system;
+	r->lookup = lookup ? lookup : look_up;
 	r->ctx = ctx;
 	r->event = event;
 	r->holders = 2;

@@ -27,12 +27,11 @@ struct resolver_answer {
  * block; ctx must live until it returns, possibly after resolver_close().
  */
 typedef void resolver_lookup(void *ctx, const char *host, struct resolver_answer *answer);
-/* getaddrinfo(): addresses of this machine's families, without link-local ones. No ctx. */
-resolver_lookup resolver_lookup_system;
 
 struct resolver;
 
-/* Starts the thread. lookup NULL: resolver_lookup_system. host is copied. */
+/* Starts the thread. lookup NULL: getaddrinfo(), addresses of this machine's families without
+ * link-local ones. host is copied. */
 int resolver_open(struct resolver **r, const char *host, resolver_lookup *lookup, void *ctx,
 		  struct error *error);
 /* Ends the thread; after 200 ms in a lookup it is detached, with the memory it needs. */
