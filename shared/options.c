@@ -51,6 +51,15 @@ bool options_is_list(const struct option_spec *spec)
 	       spec->kind == OPTION_TYPED_LIST;
 }
 
+size_t options_count(const struct option_spec *specs)
+{
+	size_t count = 0;
+
+	while (specs[count].name)
+		count++;
+	return count;
+}
+
 const struct option_spec *options_find(const struct option_spec *specs, const char *name)
 {
 	for (; specs->name; specs++)
@@ -342,13 +351,9 @@ static void add_origin(struct error *reason, const struct setting *s)
 static int apply(const struct option_program *program, const struct settings *level, void *values,
 		 struct error *reason)
 {
-	size_t specs = 0;
-	bool *seen;
+	bool *seen = mem_zalloc(options_count(program->specs), sizeof(*seen));
 	int rc = 0;
 
-	while (program->specs[specs].name)
-		specs++;
-	seen = mem_zalloc(specs, sizeof(*seen));
 	for (size_t i = 0; i < level->count && rc == 0; i++) {
 		const struct setting *s = &level->items[i];
 		size_t index = (size_t)(s->spec - program->specs);

@@ -96,6 +96,8 @@ int options_parse(const struct option_program *program, void *values, int argc, 
 		  struct option_list *operands, struct error *error);
 void options_free(const struct option_program *program, void *values);
 void option_list_free(struct option_list *list);
+/* Rows of a table, without its end. */
+size_t options_count(const struct option_spec *specs);
 /* Whether the next word on a command line is not its value. */
 bool options_stands_alone(const struct option_spec *spec);
 /* The text of --help. */

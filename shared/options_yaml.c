@@ -126,12 +126,8 @@ static const struct option_spec *take_key(struct reader *r, const yaml_node_t *n
 static void take_mapping(struct reader *r, const yaml_node_t *map)
 {
 	const yaml_node_t *key, *value;
-	size_t specs = 0;
-	bool *seen;
+	bool *seen = mem_zalloc(options_count(r->program->specs), sizeof(*seen));
 
-	while (r->program->specs[specs].name)
-		specs++;
-	seen = mem_zalloc(specs, sizeof(*seen));
 	for (size_t i = 0; (key = yaml_doc_member(&r->doc, map, i, &value)); i++) {
 		const struct option_spec *spec = take_key(r, key, seen);
 

@@ -94,20 +94,11 @@ const struct option_spec commands_common[] = {
 	{0},
 };
 
-static size_t count_specs(const struct option_spec *specs)
-{
-	size_t count = 0;
-
-	while (specs[count].name)
-		count++;
-	return count;
-}
-
 /* The command's options, then the global ones, as one table; the caller frees it. */
 static struct option_spec *join_specs(const struct command *command)
 {
-	size_t own = command && command->specs ? count_specs(command->specs) : 0,
-	       global = count_specs(commands_common);
+	size_t own = command && command->specs ? options_count(command->specs) : 0,
+	       global = options_count(commands_common);
 	struct option_spec *all = mem_zalloc(own + global + 1, sizeof(*all));
 
 	if (own)
