@@ -116,6 +116,12 @@ const cJSON *document_controller(const cJSON *object)
 	return owner;
 }
 
+bool document_has_ended(const cJSON *pod)
+{
+	return document_is(pod, "status.phase", "Succeeded") ||
+	       document_is(pod, "status.phase", "Failed");
+}
+
 bool document_has_condition(const cJSON *object, const char *type)
 {
 	return document_is(document_find(object, "status.conditions", "type", type), "status",

@@ -30,6 +30,8 @@ const char *document_label(const cJSON *object, const char *key);
 const char *document_annotation(const cJSON *object, const char *key);
 /* The ownerReference of its controller. */
 const cJSON *document_controller(const cJSON *object);
+/* Whether all containers of the pod have ended for good. */
+bool document_has_ended(const cJSON *pod);
 /* Whether the condition is True. */
 bool document_has_condition(const cJSON *object, const char *type);
 

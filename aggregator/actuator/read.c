@@ -83,10 +83,7 @@ static void read_node(struct edge *e, const cJSON *node, struct act_node *out)
 
 static bool stays(const cJSON *pod)
 {
-	const char *phase = document_text_or(pod, "status.phase", "");
-
-	return strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0 ||
-	       document_annotation(pod, "kubernetes.io/config.mirror") ||
+	return document_has_ended(pod) || document_annotation(pod, "kubernetes.io/config.mirror") ||
 	       document_is(document_controller(pod), "kind", "DaemonSet");
 }
 

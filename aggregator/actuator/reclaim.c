@@ -109,9 +109,7 @@ static void see(struct reading *r, const char *namespace, const char *name, cons
 	seen = &ARRAY_ADD(r->seen, r->count);
 	*seen = (struct reclaim_seen){
 		.uid = uid,
-		.gone = !pod || !document_is(pod, "metadata.uid", uid) ||
-			document_is(pod, "status.phase", "Succeeded") ||
-			document_is(pod, "status.phase", "Failed"),
+		.gone = !pod || !document_is(pod, "metadata.uid", uid) || document_has_ended(pod),
 		.ending = document_at(pod, "metadata.deletionTimestamp") != NULL,
 		.node = document_text_or(pod, "spec.nodeName", ""),
 		.why = document_text_or(document_find(pod, "status.conditions", "type",

@@ -328,7 +328,7 @@ static int remove_node(struct whatif *w)
 		if (!document_is(item, "kind", "Pod") ||
 		    !document_is(item, "spec.nodeName", w->text))
 			continue;
-		if (whatif_has_ended(item) || whatif_ends_with_node(item) ||
+		if (document_has_ended(item) || whatif_ends_with_node(item) ||
 		    document_text(item, "metadata.deletionTimestamp") ||
 		    !document_controller(item)) {
 			whatif_remove(w, item);
@@ -441,7 +441,7 @@ static void add_daemon_pods(struct whatif *w, const char *node, const char *mode
 	for (; item; item = item == last ? NULL : item->next) {
 		cJSON *pod;
 
-		if (!document_is(item, "kind", "Pod") || whatif_has_ended(item) ||
+		if (!document_is(item, "kind", "Pod") || document_has_ended(item) ||
 		    !whatif_ends_with_node(item) || !document_is(item, "spec.nodeName", model))
 			continue;
 		pod = cJSON_Duplicate(item, true);

@@ -51,7 +51,6 @@ void whatif_add(struct whatif *w, cJSON *object);
 /* Frees an object of the list; of a pod, its use is taken from its node, and budgets count it no more. */
 void whatif_remove(struct whatif *w, cJSON *object);
 
-bool whatif_has_ended(const cJSON *pod);
 /* A DaemonSet's pod, or a mirror pod of the node. */
 bool whatif_ends_with_node(const cJSON *pod);
 /*

@@ -103,12 +103,6 @@ void whatif_give_name(cJSON *object, unsigned int *made)
 	free(name);
 }
 
-bool whatif_has_ended(const cJSON *pod)
-{
-	return document_is(pod, "status.phase", "Succeeded") ||
-	       document_is(pod, "status.phase", "Failed");
-}
-
 /* --- what counts pods: PodDisruptionBudgets, and what makes pods ------------------------------- */
 
 static void add_counter(struct whatif *w, cJSON *object, bool fresh)
@@ -138,7 +132,7 @@ static bool is_counted(const struct whatif_counter *c, const cJSON *pod)
 	bool selected;
 
 	if (!c->object || !document_is(pod, "metadata.namespace", c->namespace) ||
-	    whatif_has_ended(pod))
+	    document_has_ended(pod))
 		return false;
 	if (!c->budget)
 		return document_is(of, "kind", c->kind) && document_is(of, "name", c->name);
@@ -435,7 +429,7 @@ const char *whatif_kind_of(const cJSON *pod, const char *namespace, const char *
 	size_t len = strlen(workload);
 
 	if (!document_is(pod, "kind", "Pod") ||
-	    !document_is(pod, "metadata.namespace", namespace) || whatif_has_ended(pod) ||
+	    !document_is(pod, "metadata.namespace", namespace) || document_has_ended(pod) ||
 	    document_text(pod, "metadata.deletionTimestamp"))
 		return NULL;
 	controller = document_controller(pod);
