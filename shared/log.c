@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "shared/utf8.h"
 
@@ -41,3 +42,11 @@ DEFINE_LOG(log_error, LOG_LEVEL_ERROR, "error: ")
 DEFINE_LOG(log_warn, LOG_LEVEL_WARN, "warning: ")
 DEFINE_LOG(log_info, LOG_LEVEL_INFO, "")
 DEFINE_LOG(log_debug, LOG_LEVEL_DEBUG, "debug: ")
+
+void log_lines(const char *text)
+{
+	for (size_t len; text && *text; text += len + (text[len] == '\n')) {
+		len = strcspn(text, "\n");
+		log_info("%.*s", (int)len, text);
+	}
+}

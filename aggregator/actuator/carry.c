@@ -135,16 +135,6 @@ enum act_result edge_result(long status, const char *answer)
 	return strstr(answer, "PodDisruptionBudget") ? ACT_NEVER : ACT_UNKNOWN;
 }
 
-void edge_log(const struct buf *lines)
-{
-	const char *at = lines->data ? lines->data : "";
-
-	for (size_t len; *at; at += len + (at[len] == '\n')) {
-		len = strcspn(at, "\n");
-		log_info("%.*s", (int)len, at);
-	}
-}
-
 /* --- actions ---------------------------------------------------------------------------------- */
 
 /* The other taints as they are: a merge patch replaces the list. */

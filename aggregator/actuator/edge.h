@@ -97,7 +97,6 @@ long edge_send(struct edge *e, enum kube_method method, const char *path, const 
 char *edge_keep(struct edge *e, char *text); /* takes the text until edge_end_step() */
 /* The meaning of the status of a write and of the message of the API. */
 enum act_result edge_result(long status, const char *answer);
-void edge_log(const struct buf *lines); /* each as a message */
 
 /* --- read.c ----------------------------------------------------------------------------------- */
 

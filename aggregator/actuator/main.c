@@ -222,7 +222,7 @@ static bool step_drain(struct actuator *a, const struct lease_state *lease)
 			 .wall_ns = clock_wall_ns(),
 		 },
 		 &out);
-	edge_log(&out.narration);
+	log_lines(out.narration.data);
 	if (e->dry_run && a->state.drain_count)
 		refuse_drain(a, a->state.drains[0].node);
 	else if (e->dry_run)

@@ -239,7 +239,7 @@ bool reclaim_run(struct reclaim *r, struct edge *e, bool paused, int64_t now_ns)
 						 .paused = paused,
 						 .now_ns = now_ns},
 			 &out);
-	edge_log(&out.narration);
+	log_lines(out.narration.data);
 	for (size_t i = 0; i < out.action_count; i++)
 		carry_out(r, e, &out.actions[i]);
 	wrote = out.action_count;

@@ -201,7 +201,7 @@ static bool act(struct slack_keeper *k, const struct look *l)
 	bool wrote;
 
 	act_slack_step(&k->state, &k->rules, &l->in, &out);
-	edge_log(&out.narration);
+	log_lines(out.narration.data);
 	for (size_t i = 0; i < out.action_count; i++)
 		carry_out(k, l->edge, out.actions[i]);
 	wrote = out.action_count;

@@ -224,14 +224,7 @@ static const char *find_conflict(const struct cli_options *o)
 /* What was left out of the files. */
 static void print_notes(const struct snapshot_notes *notes)
 {
-	const char *text = notes->text.data;
-
-	while (text && *text) {
-		size_t len = strcspn(text, "\n");
-
-		log_info("%.*s", (int)len, text);
-		text += len + (text[len] == '\n');
-	}
+	log_lines(notes->text.data);
 	if (notes->skipped > SNAPSHOT_NOTES_MAX)
 		log_info("and %zu more", notes->skipped - SNAPSHOT_NOTES_MAX);
 }
