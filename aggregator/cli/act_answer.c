@@ -25,13 +25,6 @@ static void cell_seconds(const struct row *r, const struct column *c)
 		      document_time(r->item, "report.end") - document_time(r->item, c->at));
 }
 
-static void cell_moved(const struct row *r, const struct column *c)
-{
-	double moved = row_number(r, c->at), of = row_number(r, c->of);
-
-	row_add(r, PAINT_PLAIN, isfinite(moved) && isfinite(of), "%.10g/%.10g", moved, of);
-}
-
 /* Names of objects, or texts. */
 static void cell_list(const struct row *r, const struct column *c)
 {
@@ -55,7 +48,7 @@ static const struct column_paint states[] = {
 static const struct column node_columns[] = {
 	{"NODE", FORM_NAME, cell_text, .at = "name"},
 	{"PHASE", FORM_LEFT, cell_text, .at = "phase", .paints = states},
-	{"MOVED", FORM_RIGHT, cell_moved, .at = "moved", .of = "of"},
+	{"MOVED", FORM_RIGHT, cell_pair, .at = "moved", .of = "of"},
 	{"SINCE", FORM_RIGHT, cell_ago, .at = "since"},
 	{"PLAN", FORM_LEFT, cell_text, .at = "plan", .wide = true},
 	{"MESSAGE", FORM_LEFT, cell_text, .at = "message"},
@@ -66,8 +59,8 @@ static const struct column destination_columns[] = {
 	{"CPU-PROMISED", FORM_RIGHT, cell_cores, .at = "cpuPromised"},
 	{"CPU-MEASURED", FORM_RIGHT, cell_cores, .at = "cpuMeasured"},
 	{"CPU-CAP", FORM_RIGHT, cell_cores, .at = "cpuCap"},
-	{"MEM-PROMISED", FORM_RIGHT, cell_bytes, .at = "memoryPromised"},
-	{"MEM-MEASURED", FORM_RIGHT, cell_bytes, .at = "memoryMeasured"},
+	{"MEM-PROMISED", FORM_RIGHT, cell_amount, .at = "memoryPromised"},
+	{"MEM-MEASURED", FORM_RIGHT, cell_amount, .at = "memoryMeasured"},
 	{"CONTENTION", FORM_RIGHT, cell_share, .at = "contention"},
 	{0},
 };
@@ -75,7 +68,7 @@ static const struct column rescue_columns[] = {
 	{"NAMESPACE", FORM_LEFT, cell_text, .at = "namespace"},
 	{"POD", FORM_NAME, cell_text, .at = "name"},
 	{"ROOM-ON", FORM_LEFT, cell_text, .at = "node"},
-	{"EVICTED", FORM_RIGHT, cell_moved, .at = "evicted", .of = "victims"},
+	{"EVICTED", FORM_RIGHT, cell_pair, .at = "evicted", .of = "victims"},
 	{0},
 };
 static const struct column request_columns[] = {

@@ -113,19 +113,12 @@ static double allocatable_of(const struct row *r, const char *resource)
 	return amount;
 }
 
-static void cell_cpu_used(const struct row *r, const struct column *c)
+static void cell_used(const struct row *r, const struct column *c)
 {
+	bool cpu = row_units_of(c->at) == units_cpu;
 	char text[UNITS_LEN];
 
-	units_cpu_of(row_number(r, c->at), allocatable_of(r, c->of), text);
-	table_cell(r->table, PAINT_PLAIN, text);
-}
-
-static void cell_bytes_used(const struct row *r, const struct column *c)
-{
-	char text[UNITS_LEN];
-
-	units_bytes_of(row_number(r, c->at), allocatable_of(r, c->of), text);
+	(cpu ? units_cpu_of : units_bytes_of)(row_number(r, c->at), allocatable_of(r, c->of), text);
 	table_cell(r->table, PAINT_PLAIN, text);
 }
 
@@ -173,13 +166,6 @@ static void cell_mean_sigma(const struct row *r, const struct column *c)
 		isnan(stddev) ? "" : sigma);
 }
 
-static void cell_unlimited(const struct row *r, const struct column *c)
-{
-	double cpu = row_number(r, c->at), memory = row_number(r, c->of);
-
-	row_add(r, PAINT_PLAIN, !isnan(cpu) && !isnan(memory), "%.10g/%.10g", cpu, memory);
-}
-
 static void cell_rate(const struct row *r, const struct column *c)
 {
 	double hertz = row_number(r, c->at);
@@ -193,36 +179,36 @@ static void cell_rate(const struct row *r, const struct column *c)
 static const struct column columns[] = {
 	{"NAME", FORM_NAME, cell_name, .at = "name"},
 	{"STATUS", FORM_LEFT, cell_status, .at = "ready", .spare = 9, .of_api = true},
-	{"CPU", FORM_RIGHT, cell_cpu_used, .at = USAGE_CPU, .of = "cpuMillicores"},
+	{"CPU", FORM_RIGHT, cell_used, .at = USAGE_CPU, .of = "cpuMillicores"},
 	{"CPU%", FORM_RIGHT, cell_share_used, .at = USAGE_CPU, .of = "cpuMillicores"},
-	{"CPU-ALLOC", FORM_RIGHT, cell_cpu, .at = OF_CPU, .wide = true, .of_api = true},
-	{"CPU-REQ", FORM_RIGHT, cell_cpu, .at = REQUESTS_CPU, .wide = true, .of_api = true},
+	{"CPU-ALLOC", FORM_RIGHT, cell_amount, .at = OF_CPU, .wide = true, .of_api = true},
+	{"CPU-REQ", FORM_RIGHT, cell_amount, .at = REQUESTS_CPU, .wide = true, .of_api = true},
 	{"CPU-REQ%", FORM_RIGHT, cell_share_requested, .at = REQUESTS_CPU, .of = OF_CPU, .spare = 10, .of_api = true},
-	{"CPU-LIM", FORM_RIGHT, cell_cpu, .at = "limits.cpuMillicores", .wide = true, .of_api = true},
+	{"CPU-LIM", FORM_RIGHT, cell_amount, .at = "limits.cpuMillicores", .wide = true, .of_api = true},
 	{"CPU-LIM%", FORM_RIGHT, cell_limit_ratio, .at = "limitRatio.declared.cpu", .spare = 6, .of_api = true},
 	{"CPU-KERNEL%", FORM_RIGHT, cell_limit_ratio, .at = "limitRatio.kernel.cpu", .wide = true, .of_api = true},
-	{"EXCLUSIVE", FORM_RIGHT, cell_cpu, .at = "exclusiveCpuMillicores", .empty = columns_nothing, .wide = true},
-	{"MEAN", FORM_RIGHT, cell_cpu, .at = USAGE_WINDOW("mean"), .spare = 8, .narrow = true, .windowed = true},
-	{"SIGMA", FORM_RIGHT, cell_cpu, .at = USAGE_WINDOW("stddev"), .spare = 4, .narrow = true},
-	{"P95", FORM_RIGHT, cell_cpu, .at = USAGE_WINDOW("p95")},
-	{"CPU-MAX", FORM_RIGHT, cell_cpu, .at = USAGE_WINDOW("max"), .spare = 5},
+	{"EXCLUSIVE", FORM_RIGHT, cell_amount, .at = "exclusiveCpuMillicores", .empty = columns_nothing, .wide = true},
+	{"MEAN", FORM_RIGHT, cell_amount, .at = USAGE_WINDOW("mean"), .spare = 8, .narrow = true, .windowed = true},
+	{"SIGMA", FORM_RIGHT, cell_amount, .at = USAGE_WINDOW("stddev"), .spare = 4, .narrow = true},
+	{"P95", FORM_RIGHT, cell_amount, .at = USAGE_WINDOW("p95")},
+	{"CPU-MAX", FORM_RIGHT, cell_amount, .at = USAGE_WINDOW("max"), .spare = 5},
 	{"MEAN±SIGMA(5m)", FORM_RIGHT, cell_mean_sigma, .at = "usage.cpuMillicores.windows.5m", .wide = true},
 	{"(10m)", FORM_RIGHT, cell_mean_sigma, .at = "usage.cpuMillicores.windows.10m", .wide = true},
 	{"(15m)", FORM_RIGHT, cell_mean_sigma, .at = "usage.cpuMillicores.windows.15m", .wide = true},
-	{"MEMORY", FORM_RIGHT, cell_bytes_used, .at = USAGE_MEMORY, .of = "memoryBytes"},
+	{"MEMORY", FORM_RIGHT, cell_used, .at = USAGE_MEMORY, .of = "memoryBytes"},
 	{"MEM%", FORM_RIGHT, cell_share_used, .at = USAGE_MEMORY, .of = "memoryBytes"},
-	{"MEM-ALLOC", FORM_RIGHT, cell_bytes, .at = OF_MEMORY, .wide = true, .of_api = true},
-	{"MEM-REQ", FORM_RIGHT, cell_bytes, .at = REQUESTS_MEMORY, .wide = true, .of_api = true},
+	{"MEM-ALLOC", FORM_RIGHT, cell_amount, .at = OF_MEMORY, .wide = true, .of_api = true},
+	{"MEM-REQ", FORM_RIGHT, cell_amount, .at = REQUESTS_MEMORY, .wide = true, .of_api = true},
 	{"MEM-REQ%", FORM_RIGHT, cell_share_requested, .at = REQUESTS_MEMORY, .of = OF_MEMORY, .spare = 11, .of_api = true},
-	{"MEM-LIM", FORM_RIGHT, cell_bytes, .at = "limits.memoryBytes", .wide = true, .of_api = true},
+	{"MEM-LIM", FORM_RIGHT, cell_amount, .at = "limits.memoryBytes", .wide = true, .of_api = true},
 	{"MEM-LIM%", FORM_RIGHT, cell_limit_ratio, .at = "limitRatio.declared.memory", .spare = 7, .of_api = true},
 	{"MEM-KERNEL%", FORM_RIGHT, cell_limit_ratio, .at = "limitRatio.kernel.memory", .wide = true, .of_api = true},
-	{"NO-LIMIT", FORM_RIGHT, cell_unlimited, .at = "unlimitedContainers.cpu", .of = "unlimitedContainers.memory",
+	{"NO-LIMIT", FORM_RIGHT, cell_pair, .at = "unlimitedContainers.cpu", .of = "unlimitedContainers.memory",
 	 .wide = true, .of_api = true},
 	{"PODS", FORM_RIGHT, usage_cell_count_of, .at = "pods", .of = "allocatable.pods", .wide = true, .of_api = true},
-	{"WORKSET", FORM_RIGHT, cell_bytes, .at = USAGE_WORKSET, .spare = 2},
-	{"HELD", FORM_RIGHT, cell_bytes, .at = "heldIdle.memoryBytes", .empty = columns_nothing, .wide = true},
-	{"SWAP", FORM_RIGHT, cell_bytes, .at = USAGE_SWAP, .empty = columns_nothing, .wide = true},
+	{"WORKSET", FORM_RIGHT, cell_amount, .at = USAGE_WORKSET, .spare = 2},
+	{"HELD", FORM_RIGHT, cell_amount, .at = "heldIdle.memoryBytes", .empty = columns_nothing, .wide = true},
+	{"SWAP", FORM_RIGHT, cell_amount, .at = USAGE_SWAP, .empty = columns_nothing, .wide = true},
 	{"PIDS", FORM_RIGHT, cell_count, .at = USAGE_PIDS, .empty = columns_nothing, .wide = true},
 	{"IOWAIT", FORM_RIGHT, cell_share, .at = "machine.cpuMillicores.iowait", .of = "capacity.cpuMillicores",
 	 .empty = columns_nothing, .wide = true},
@@ -239,7 +225,7 @@ static const struct column columns[] = {
 	{"PASS", FORM_RIGHT, usage_cell_micros, .at = "source.passMicroseconds", .wide = true},
 	{"MISSED", FORM_RIGHT, cell_count, .at = "source.missedTicks", .wide = true},
 	{"OVERFLOW", FORM_RIGHT, cell_faults, .at = "source.overflowCgroups", .empty = columns_nothing, .wide = true},
-	{"AGENT-CPU", FORM_RIGHT, cell_cpu, .at = "source.agentCpuMillicores", .wide = true},
+	{"AGENT-CPU", FORM_RIGHT, cell_amount, .at = "source.agentCpuMillicores", .wide = true},
 	{0},
 };
 /* clang-format on */

@@ -10,6 +10,7 @@
 #include "aggregator/cli/usage.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,29 +149,21 @@ static void cell_p95(const struct row *r, const struct column *c)
  * The sum of the containers that have a limit: "500m+" where others have none, "none" where all
  * have none. Of what no API knows, the limit is the kernel's.
  */
-static void add_limit(const struct row *r, const struct column *c, units_print *print,
-		      const char *kernel)
+static void cell_declared(const struct row *r, const struct column *c)
 {
-	const char *at = is_known(r->item) ? c->at : kernel;
-	double amount = row_number(r, at);
-	bool more = at != kernel && !isnan(amount) && row_number(r, c->of) > 0;
-	char text[UNITS_LEN];
+	bool known = is_known(r->item), more;
+	char kernel[64], text[UNITS_LEN];
+	const char *at = known ? c->at : kernel;
+	double amount;
 
-	print(amount, text);
+	snprintf(kernel, sizeof(kernel), "kernelLimits%s", strchr(c->at, '.'));
+	amount = row_number(r, at);
+	more = known && !isnan(amount) && row_number(r, c->of) > 0;
+	row_units_of(at)(amount, text);
 	if (document_is_null(r->item, at))
 		table_cell(r->table, PAINT_DIM, "none");
 	else
 		row_add(r, PAINT_PLAIN, true, "%s%s", text, more ? "+" : "");
-}
-
-static void cell_cpu_declared(const struct row *r, const struct column *c)
-{
-	add_limit(r, c, units_cpu, "kernelLimits.cpuMillicores");
-}
-
-static void cell_bytes_declared(const struct row *r, const struct column *c)
-{
-	add_limit(r, c, units_bytes, "kernelLimits.memoryBytes");
 }
 
 /* The working set is what cannot be given back: near the limit, a kill is near. */
@@ -196,26 +189,26 @@ static const struct column columns[] = {
 	{"NODE", FORM_NAME, cell_text, .at = "node", .spare = 4},
 	{"STATUS", FORM_LEFT, cell_status, .at = "phase", .of_api = true},
 	{"RESIZE", FORM_LEFT, cell_text, .at = "resize", .paints = resizes, .empty = columns_nothing, .of_api = true},
-	{"CPU", FORM_RIGHT, cell_cpu, .at = USAGE_CPU},
-	{"MEAN", FORM_RIGHT, cell_cpu, .at = USAGE_WINDOW("mean"), .wide = true, .windowed = true},
-	{"SIGMA", FORM_RIGHT, cell_cpu, .at = USAGE_WINDOW("stddev"), .spare = 2},
-	{"CPU-MAX", FORM_RIGHT, cell_cpu, .at = USAGE_WINDOW("max"), .wide = true},
+	{"CPU", FORM_RIGHT, cell_amount, .at = USAGE_CPU},
+	{"MEAN", FORM_RIGHT, cell_amount, .at = USAGE_WINDOW("mean"), .wide = true, .windowed = true},
+	{"SIGMA", FORM_RIGHT, cell_amount, .at = USAGE_WINDOW("stddev"), .spare = 2},
+	{"CPU-MAX", FORM_RIGHT, cell_amount, .at = USAGE_WINDOW("max"), .wide = true},
 	{"P95(1h)", FORM_RIGHT, cell_p95, .at = NULL},
-	{"CPU-REQ", FORM_RIGHT, cell_cpu, .at = "requests.cpuMillicores", .spare = 6, .of_api = true},
-	{"CPU-LIM", FORM_RIGHT, cell_cpu_declared, .at = "limits.cpuMillicores", .of = "unlimitedContainers.cpu", .spare = 8},
-	{"CPU-KERNEL", FORM_RIGHT, cell_cpu_limit, .at = "limitMismatch.cpuMillicores.kernel", .empty = columns_unknown,
+	{"CPU-REQ", FORM_RIGHT, cell_amount, .at = "requests.cpuMillicores", .spare = 6, .of_api = true},
+	{"CPU-LIM", FORM_RIGHT, cell_declared, .at = "limits.cpuMillicores", .of = "unlimitedContainers.cpu", .spare = 8},
+	{"CPU-KERNEL", FORM_RIGHT, cell_limit, .at = "limitMismatch.cpuMillicores.kernel", .empty = columns_unknown,
 	 .of_api = true},
 	{"BURST", FORM_RIGHT, usage_cell_micros, .at = "kernelLimits.cpuBurstMicroseconds", .empty = columns_nothing,
 	 .wide = true},
 	{"THROTTLED", FORM_RIGHT, usage_cell_throttled, .at = NULL},
-	{"MEMORY", FORM_RIGHT, cell_bytes, .at = USAGE_MEMORY},
-	{"MEM-REQ", FORM_RIGHT, cell_bytes, .at = "requests.memoryBytes", .spare = 5, .of_api = true},
-	{"MEM-LIM", FORM_RIGHT, cell_bytes_declared, .at = "limits.memoryBytes", .of = "unlimitedContainers.memory", .spare = 7},
-	{"MEM-KERNEL", FORM_RIGHT, cell_bytes_limit, .at = "limitMismatch.memoryBytes.kernel", .empty = columns_unknown,
+	{"MEMORY", FORM_RIGHT, cell_amount, .at = USAGE_MEMORY},
+	{"MEM-REQ", FORM_RIGHT, cell_amount, .at = "requests.memoryBytes", .spare = 5, .of_api = true},
+	{"MEM-LIM", FORM_RIGHT, cell_declared, .at = "limits.memoryBytes", .of = "unlimitedContainers.memory", .spare = 7},
+	{"MEM-KERNEL", FORM_RIGHT, cell_limit, .at = "limitMismatch.memoryBytes.kernel", .empty = columns_unknown,
 	 .of_api = true},
-	{"HIGH", FORM_RIGHT, cell_bytes_limit, .at = "kernelLimits.memoryHighBytes", .empty = columns_nothing, .wide = true},
+	{"HIGH", FORM_RIGHT, cell_limit, .at = "kernelLimits.memoryHighBytes", .empty = columns_nothing, .wide = true},
 	{"WORKSET", FORM_RIGHT, cell_workset, .at = USAGE_WORKSET, .of = "kernelLimits.memoryBytes", .spare = 1},
-	{"SWAP", FORM_RIGHT, cell_bytes, .at = USAGE_SWAP, .empty = columns_nothing, .wide = true},
+	{"SWAP", FORM_RIGHT, cell_amount, .at = USAGE_SWAP, .empty = columns_nothing, .wide = true},
 	{"PIDS", FORM_RIGHT, usage_cell_count_of, .at = USAGE_PIDS, .of = "kernelLimits.pids", .empty = columns_nothing,
 	 .wide = true},
 	{"OOM", FORM_RIGHT, cell_faults, .at = "contention.oomKills", .spare = 3},
@@ -236,7 +229,7 @@ static const struct column contention_columns[] = {
 	{"CONTAINER", FORM_NAME, cell_container, .at = "container"},
 	{"NODE", FORM_NAME, cell_text, .at = "node", .spare = 1},
 	{"STATUS", FORM_LEFT, cell_status, .at = "phase", .of_api = true},
-	{"CPU", FORM_RIGHT, cell_cpu, .at = USAGE_CPU},
+	{"CPU", FORM_RIGHT, cell_amount, .at = USAGE_CPU},
 	{"THROTTLED", FORM_RIGHT, usage_cell_throttled, .at = NULL},
 	{"CPU-WAITING", FORM_RIGHT, cell_share, .at = "contention.cpu"},
 	{"LIKELY-CAUSE", FORM_NAME, cell_cause, .at = "contention.cause.share"},

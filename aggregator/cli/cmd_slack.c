@@ -59,8 +59,8 @@ static void cell_nodes(const struct row *r, const struct column *c)
 static const struct column columns[] = {
 	{"CLASS", FORM_NAME, cell_text, .at = "name"},
 	{"ORIGIN", FORM_LEFT, cell_text, .at = "origin", .wide = true},
-	{"CPU-REQ", FORM_RIGHT, quota_cell_cpu, .at = "shape.cpuMillicores"},
-	{"MEM-REQ", FORM_RIGHT, quota_cell_memory, .at = "shape.memoryBytes"},
+	{"CPU-REQ", FORM_RIGHT, quota_cell_request, .at = "shape.cpuMillicores"},
+	{"MEM-REQ", FORM_RIGHT, quota_cell_request, .at = "shape.memoryBytes"},
 	{"TARGET", FORM_RIGHT, cell_count, .at = "target", .wide = true},
 	{"WANTED", FORM_RIGHT, cell_count, .at = "wanted"},
 	{"PLACED", FORM_RIGHT, cell_count, .at = "placed", .spare = 2},

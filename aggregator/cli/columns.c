@@ -174,6 +174,11 @@ void row_add_units(const struct row *r, enum table_paint paint, units_print *pri
 	table_cell(r->table, paint, text);
 }
 
+units_print *row_units_of(const char *path)
+{
+	return strstr(path, "Millicores") ? units_cpu : units_bytes;
+}
+
 void cell_text(const struct row *r, const struct column *c)
 {
 	const char *text = document_text_or(r->item, c->at, "-");
@@ -202,17 +207,13 @@ void cell_workload(const struct row *r, const struct column *c)
 void cell_ago(const struct row *r, const struct column *c)
 {
 	row_add_units(r, PAINT_PLAIN, units_age,
-		      document_time(r->doc, "time") - document_time(r->item, c->at));
+		      document_time(r->doc, c->of ? c->of : "time") -
+			      document_time(r->item, c->at));
 }
 
-void cell_cpu(const struct row *r, const struct column *c)
+void cell_amount(const struct row *r, const struct column *c)
 {
-	row_add_units(r, PAINT_PLAIN, units_cpu, row_number(r, c->at));
-}
-
-void cell_bytes(const struct row *r, const struct column *c)
-{
-	row_add_units(r, PAINT_PLAIN, units_bytes, row_number(r, c->at));
+	row_add_units(r, PAINT_PLAIN, row_units_of(c->at), row_number(r, c->at));
 }
 
 void cell_count(const struct row *r, const struct column *c)
@@ -229,22 +230,19 @@ void cell_faults(const struct row *r, const struct column *c)
 	row_add(r, count > 0 ? PAINT_BAD : PAINT_PLAIN, isfinite(count), "%.10g", count);
 }
 
-static void add_limit(const struct row *r, const struct column *c, units_print *print)
+void cell_limit(const struct row *r, const struct column *c)
 {
 	if (document_is_null(r->item, c->at))
 		table_cell(r->table, PAINT_DIM, "none");
 	else
-		row_add_units(r, PAINT_PLAIN, print, row_number(r, c->at));
+		cell_amount(r, c);
 }
 
-void cell_cpu_limit(const struct row *r, const struct column *c)
+void cell_pair(const struct row *r, const struct column *c)
 {
-	add_limit(r, c, units_cpu);
-}
+	double count = row_number(r, c->at), of = row_number(r, c->of);
 
-void cell_bytes_limit(const struct row *r, const struct column *c)
-{
-	add_limit(r, c, units_bytes);
+	row_add(r, PAINT_PLAIN, isfinite(count) && isfinite(of), "%.10g/%.10g", count, of);
 }
 
 void cell_share(const struct row *r, const struct column *c)

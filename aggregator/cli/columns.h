@@ -114,6 +114,8 @@ void row_add(const struct row *r, enum table_paint paint, bool known, const char
 typedef void units_print(double amount, char out[UNITS_LEN]);
 void row_add_units(const struct row *r, enum table_paint paint, units_print *print, double amount);
 
+/* That of an amount, by its path. */
+units_print *row_units_of(const char *path);
 void cell_text(const struct row *r, const struct column *c);
 /* "-" of what has none. */
 void cell_namespace(const struct row *r, const struct column *c);
@@ -121,14 +123,15 @@ void cell_namespace(const struct row *r, const struct column *c);
 void cell_workload(const struct row *r, const struct column *c);
 /* Of a time, from that of the whole answer. */
 void cell_ago(const struct row *r, const struct column *c);
-void cell_cpu(const struct row *r, const struct column *c);
-void cell_bytes(const struct row *r, const struct column *c);
+/* In the unit that the member's name has: CPU of "..Millicores", else bytes. */
+void cell_amount(const struct row *r, const struct column *c);
 void cell_count(const struct row *r, const struct column *c);
 /* A count that is painted where it is above 0. */
 void cell_faults(const struct row *r, const struct column *c);
-/* "none" for a limit that is null. */
-void cell_cpu_limit(const struct row *r, const struct column *c);
-void cell_bytes_limit(const struct row *r, const struct column *c);
+/* The same of a limit; "none" where it is null. */
+void cell_limit(const struct row *r, const struct column *c);
+/* "3/9": and c->of. */
+void cell_pair(const struct row *r, const struct column *c);
 /* "42%": of c->of, or of a share as it is. */
 void cell_share(const struct row *r, const struct column *c);
 

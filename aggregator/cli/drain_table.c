@@ -30,12 +30,6 @@ static double rank_of(const cJSON *item)
 	return 0;
 }
 
-static void cell_since(const struct row *r, const struct column *c)
-{
-	row_add_units(r, PAINT_PLAIN, units_age,
-		      document_time(r->doc, "planned") - document_time(r->item, c->at));
-}
-
 static void cell_due(const struct row *r, const struct column *c)
 {
 	double due = document_time(r->item, c->at) - document_time(r->doc, "planned");
@@ -88,7 +82,7 @@ static const struct column node_columns[] = {
 	{"NODE", FORM_NAME, cell_text, .at = "name"},
 	{"VERDICT", FORM_LEFT, cell_text, .at = "verdict", .paints = verdicts},
 	{"GROUP", FORM_LEFT, cell_text, .at = "group", .empty = columns_unknown},
-	{"SINCE", FORM_RIGHT, cell_since, .at = "since", .empty = columns_unknown, .spare = 1},
+	{"SINCE", FORM_RIGHT, cell_ago, .at = "since", .of = "planned", .empty = columns_unknown, .spare = 1},
 	{"DUE-IN", FORM_RIGHT, cell_due, .at = "due", .empty = columns_unknown},
 	{"PODS", FORM_RIGHT, cell_pods, .at = "pods"},
 	{"CPU-REQ%", FORM_RIGHT, cell_requested, .at = "requests.cpuMillicores", .of = "allocatable.cpuMillicores", .spare = 5},
@@ -212,8 +206,8 @@ static const struct column move_columns[] = {
 	{"FROM", FORM_NAME, cell_from, .at = "from"},
 	{"POD", FORM_NAME, cell_pod, .at = "name"},
 	{"TO", FORM_NAME, cell_to, .at = "to"},
-	{"CPU-REQ", FORM_RIGHT, cell_cpu, .at = "cpuMillicores"},
-	{"MEM-REQ", FORM_RIGHT, cell_bytes, .at = "memoryBytes"},
+	{"CPU-REQ", FORM_RIGHT, cell_amount, .at = "cpuMillicores"},
+	{"MEM-REQ", FORM_RIGHT, cell_amount, .at = "memoryBytes"},
 	{"AGE", FORM_RIGHT, cell_age, .at = "ageSeconds", .empty = columns_unknown},
 	{0},
 };
@@ -235,14 +229,14 @@ void drain_print_moves(struct cli *cli, const cJSON *first, bool one)
 static const struct column destination_columns[] = {
 	{"DESTINATION", FORM_NAME, cell_text, .at = "node"},
 	{"PODS", FORM_RIGHT, cell_count, .at = "pods"},
-	{"CPU-NOW", FORM_RIGHT, cell_cpu, .at = "cpuMillicores.now", .empty = columns_unknown},
-	{"CPU-RESERVED", FORM_RIGHT, cell_cpu, .at = "cpuMillicores.reserved", .empty = columns_unknown, .spare = 1},
-	{"CPU-AFTER", FORM_RIGHT, cell_cpu, .at = "cpuMillicores.after", .empty = columns_unknown},
-	{"CPU-CAP", FORM_RIGHT, cell_cpu, .at = "cpuMillicores.limit", .empty = columns_unknown},
-	{"MEM-NOW", FORM_RIGHT, cell_bytes, .at = "memoryBytes.now", .empty = columns_unknown},
-	{"MEM-RESERVED", FORM_RIGHT, cell_bytes, .at = "memoryBytes.reserved", .empty = columns_unknown, .spare = 2},
-	{"MEM-AFTER", FORM_RIGHT, cell_bytes, .at = "memoryBytes.after", .empty = columns_unknown},
-	{"MEM-CAP", FORM_RIGHT, cell_bytes, .at = "memoryBytes.limit", .empty = columns_unknown},
+	{"CPU-NOW", FORM_RIGHT, cell_amount, .at = "cpuMillicores.now", .empty = columns_unknown},
+	{"CPU-RESERVED", FORM_RIGHT, cell_amount, .at = "cpuMillicores.reserved", .empty = columns_unknown, .spare = 1},
+	{"CPU-AFTER", FORM_RIGHT, cell_amount, .at = "cpuMillicores.after", .empty = columns_unknown},
+	{"CPU-CAP", FORM_RIGHT, cell_amount, .at = "cpuMillicores.limit", .empty = columns_unknown},
+	{"MEM-NOW", FORM_RIGHT, cell_amount, .at = "memoryBytes.now", .empty = columns_unknown},
+	{"MEM-RESERVED", FORM_RIGHT, cell_amount, .at = "memoryBytes.reserved", .empty = columns_unknown, .spare = 2},
+	{"MEM-AFTER", FORM_RIGHT, cell_amount, .at = "memoryBytes.after", .empty = columns_unknown},
+	{"MEM-CAP", FORM_RIGHT, cell_amount, .at = "memoryBytes.limit", .empty = columns_unknown},
 	{0},
 };
 /* clang-format on */

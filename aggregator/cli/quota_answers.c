@@ -25,7 +25,7 @@ static void cell_resource(const struct row *r, const struct column *c)
 }
 
 /* What is not told is none. */
-static void cell_amount(const struct row *r, const struct column *c)
+static void cell_asked(const struct row *r, const struct column *c)
 {
 	if (isfinite(quota_row_amount(r, c->at)))
 		quota_cell_amount(r, c);
@@ -35,8 +35,8 @@ static void cell_amount(const struct row *r, const struct column *c)
 
 static const struct column number_columns[] = {
 	{"RESOURCE", FORM_LEFT, cell_resource, .at = "reasons"},
-	{"ASKED", FORM_RIGHT, cell_amount, .at = "requests"},
-	{"USED", FORM_RIGHT, cell_amount, .at = "quota.used"},
+	{"ASKED", FORM_RIGHT, cell_asked, .at = "requests"},
+	{"USED", FORM_RIGHT, cell_asked, .at = "quota.used"},
 	{"MIN", FORM_RIGHT, quota_cell_amount, .at = "quota.min"},
 	{"MAX", FORM_RIGHT, quota_cell_max, .at = "quota.max"},
 	{0},
@@ -144,8 +144,8 @@ static const struct column victim_columns[] = {
 	{"VICTIM", FORM_NAME, cell_name, .at = "name"},
 	{"NODE", FORM_NAME, cell_text, .at = "node"},
 	{"PRIORITY", FORM_RIGHT, cell_count, .at = "priority"},
-	{"CPU-REQ", FORM_RIGHT, quota_cell_cpu, .at = "requests.cpuMillicores"},
-	{"MEM-REQ", FORM_RIGHT, quota_cell_memory, .at = "requests.memoryBytes"},
+	{"CPU-REQ", FORM_RIGHT, quota_cell_request, .at = "requests.cpuMillicores"},
+	{"MEM-REQ", FORM_RIGHT, quota_cell_request, .at = "requests.memoryBytes"},
 	{"USE", FORM_LEFT, cell_text, .at = "use", .empty = unknown_use},
 	{"PDB", FORM_LEFT, cell_pdb, .at = "violatesPdb", .empty = kept},
 	{"WHY", FORM_LEFT, cell_text, .at = "reason", .wide = true},

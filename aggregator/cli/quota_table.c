@@ -94,14 +94,11 @@ void quota_cell_max(const struct row *r, const struct column *c)
 		table_cell(r->table, PAINT_PLAIN, "none");
 }
 
-void quota_cell_cpu(const struct row *r, const struct column *c)
+void quota_cell_request(const struct row *r, const struct column *c)
 {
-	quota_amount_cell(r->table, PAINT_PLAIN, "cpu", row_number(r, c->at));
-}
-
-void quota_cell_memory(const struct row *r, const struct column *c)
-{
-	quota_amount_cell(r->table, PAINT_PLAIN, "memory", row_number(r, c->at));
+	quota_amount_cell(r->table, PAINT_PLAIN,
+			  row_units_of(c->at) == units_cpu ? "cpu" : "memory",
+			  row_number(r, c->at));
 }
 
 double quota_real_use(const cJSON *item, const char *resource)

@@ -27,11 +27,11 @@ struct quota_amounts {
 
 /* The resource's amount in a member of the item, as quota_amount(). */
 double quota_row_amount(const struct row *r, const char *path);
-/* Cells for lists of columns; the first two of such rows, "none" for a max that is not there. */
+/* Cells for lists of columns, of such rows; "none" for a max that is not there. */
 void quota_cell_amount(const struct row *r, const struct column *c);
 void quota_cell_max(const struct row *r, const struct column *c);
-void quota_cell_cpu(const struct row *r, const struct column *c);
-void quota_cell_memory(const struct row *r, const struct column *c);
+/* Of CPU or memory that a pod requests; of any row. */
+void quota_cell_request(const struct row *r, const struct column *c);
 /* What the API's amounts of it are in: "millicores", "bytes", or "" for what is counted. */
 const char *quota_unit(const char *resource);
 /* What the pods of a quota really use of it; NaN where that is not known. */
