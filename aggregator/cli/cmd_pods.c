@@ -183,13 +183,13 @@ static const struct column_paint resizes[] = {{"Deferred", PAINT_WARN},
 
 /* clang-format off */
 static const struct column columns[] = {
-	{"NAMESPACE", FORM_NAME, cell_namespace, .at = "namespace"},
-	{"NAME", FORM_NAME, cell_name, .at = "name"},
-	{"CONTAINER", FORM_NAME, cell_container, .at = "container"},
-	{"NODE", FORM_NAME, cell_text, .at = "node", .spare = 4},
-	{"STATUS", FORM_LEFT, cell_status, .at = "phase", .of_api = true},
+	{"NAMESPACE", FORM_NAME, cell_namespace, .at = "namespace", .view = VIEW_BOTH},
+	{"NAME", FORM_NAME, cell_name, .at = "name", .view = VIEW_BOTH},
+	{"CONTAINER", FORM_NAME, cell_container, .at = "container", .view = VIEW_BOTH},
+	{"NODE", FORM_NAME, cell_text, .at = "node", .spare = 4, .view = VIEW_BOTH},
+	{"STATUS", FORM_LEFT, cell_status, .at = "phase", .of_api = true, .view = VIEW_BOTH},
 	{"RESIZE", FORM_LEFT, cell_text, .at = "resize", .paints = resizes, .empty = columns_nothing, .of_api = true},
-	{"CPU", FORM_RIGHT, cell_amount, .at = USAGE_CPU},
+	{"CPU", FORM_RIGHT, cell_amount, .at = USAGE_CPU, .view = VIEW_BOTH},
 	{"MEAN", FORM_RIGHT, cell_amount, .at = USAGE_WINDOW("mean"), .wide = true, .windowed = true},
 	{"SIGMA", FORM_RIGHT, cell_amount, .at = USAGE_WINDOW("stddev"), .spare = 2},
 	{"CPU-MAX", FORM_RIGHT, cell_amount, .at = USAGE_WINDOW("max"), .wide = true},
@@ -200,7 +200,10 @@ static const struct column columns[] = {
 	 .of_api = true},
 	{"BURST", FORM_RIGHT, usage_cell_micros, .at = "kernelLimits.cpuBurstMicroseconds", .empty = columns_nothing,
 	 .wide = true},
-	{"THROTTLED", FORM_RIGHT, usage_cell_throttled, .at = NULL},
+	{"THROTTLED", FORM_RIGHT, usage_cell_throttled, .at = NULL, .view = VIEW_BOTH},
+	{"CPU-WAITING", FORM_RIGHT, cell_share, .at = "contention.cpu", .view = VIEW_CONTENTION},
+	{"LIKELY-CAUSE", FORM_NAME, cell_cause, .at = "contention.cause.share", .view = VIEW_CONTENTION},
+	{"SHARE", FORM_RIGHT, cell_share, .at = "contention.cause.share", .view = VIEW_CONTENTION},
 	{"MEMORY", FORM_RIGHT, cell_amount, .at = USAGE_MEMORY},
 	{"MEM-REQ", FORM_RIGHT, cell_amount, .at = "requests.memoryBytes", .spare = 5, .of_api = true},
 	{"MEM-LIM", FORM_RIGHT, cell_declared, .at = "limits.memoryBytes", .of = "unlimitedContainers.memory", .spare = 7},
@@ -215,26 +218,9 @@ static const struct column columns[] = {
 	{"WAITING", FORM_RIGHT, usage_cell_two_shares, .at = "contention.cpu", .of = "contention.memory", .wide = true},
 	{"STALLED", FORM_RIGHT, usage_cell_two_shares, .at = "contention.cpuStalledRatio", .of = "contention.memoryStalledRatio",
 	 .empty = columns_nothing, .wide = true},
-	{"AGE", FORM_LEFT, usage_cell_age, .at = NULL},
+	{"AGE", FORM_LEFT, usage_cell_age, .at = NULL, .view = VIEW_BOTH},
 	{"QOS", FORM_LEFT, cell_text, .at = "qosClass", .wide = true},
 	{"WORKLOAD", FORM_NAME, cell_workload, .at = "workload", .wide = true, .of_api = true},
-	{0},
-};
-/* clang-format on */
-
-/* clang-format off */
-static const struct column contention_columns[] = {
-	{"NAMESPACE", FORM_NAME, cell_namespace, .at = "namespace"},
-	{"NAME", FORM_NAME, cell_name, .at = "name"},
-	{"CONTAINER", FORM_NAME, cell_container, .at = "container"},
-	{"NODE", FORM_NAME, cell_text, .at = "node", .spare = 1},
-	{"STATUS", FORM_LEFT, cell_status, .at = "phase", .of_api = true},
-	{"CPU", FORM_RIGHT, cell_amount, .at = USAGE_CPU},
-	{"THROTTLED", FORM_RIGHT, usage_cell_throttled, .at = NULL},
-	{"CPU-WAITING", FORM_RIGHT, cell_share, .at = "contention.cpu"},
-	{"LIKELY-CAUSE", FORM_NAME, cell_cause, .at = "contention.cause.share"},
-	{"SHARE", FORM_RIGHT, cell_share, .at = "contention.cause.share"},
-	{"AGE", FORM_LEFT, usage_cell_age, .at = NULL},
 	{0},
 };
 /* clang-format on */
@@ -245,6 +231,8 @@ static bool is_shown(const struct usage_table *p, const struct column *c, size_t
 	const struct cli_options *o = p->cli->options;
 	bool wide = o->output == OUTPUT_WIDE;
 
+	if (c->view != VIEW_BOTH && (c->view == VIEW_CONTENTION) != o->contention)
+		return false;
 	if (c->cell == cell_namespace)
 		return p->namespaced;
 	if (c->cell == cell_container)
@@ -419,15 +407,6 @@ const struct usage_kind pods_kind = {
 	.judge_none = judge_none,
 };
 
-const struct usage_kind pods_contention_kind = {
-	.what = "pod",
-	.columns = contention_columns,
-	.fields = fields,
-	.item = add_pod,
-	.is_shown = is_shown,
-	.judge_none = judge_none,
-};
-
 static int run(struct cli *cli)
 {
 	const struct cli_options *o = cli->options;
@@ -440,7 +419,7 @@ static int run(struct cli *cli)
 	client_add_parameter(&path, "node", o->node);
 	if (o->sort == BY_P95)
 		client_add_parameter(&path, "peaks", "true");
-	return usage_table_run(o->contention ? &pods_contention_kind : &pods_kind, cli, &path);
+	return usage_table_run(&pods_kind, cli, &path);
 }
 
 const struct command command_pods = {

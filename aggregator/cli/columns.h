@@ -48,6 +48,8 @@ struct column {
 	bool narrow; /* only without */
 	bool windowed; /* the title names the window */
 	bool of_api; /* nothing without a Kubernetes API; for tables of use */
+	/* For pods: only without --contention, only with it, or always. */
+	enum { VIEW_USE, VIEW_CONTENTION, VIEW_BOTH } view;
 };
 
 /* For struct column: nothing is known; or nothing known, no limit, none. */
@@ -112,16 +114,16 @@ void row_add(const struct row *r, enum table_paint paint, bool known, const char
 	__attribute__((format(printf, 4, 5)));
 /* The same of a quantity as a function of shared/units.h prints it. */
 typedef void units_print(double amount, char out[UNITS_LEN]);
-void row_add_units(const struct row *r, enum table_paint paint, units_print *print, double amount);
-
 /* That of an amount, by its path. */
 units_print *row_units_of(const char *path);
+void row_add_units(const struct row *r, enum table_paint paint, units_print *print, double amount);
+
 void cell_text(const struct row *r, const struct column *c);
 /* "-" of what has none. */
 void cell_namespace(const struct row *r, const struct column *c);
 /* "KIND/NAME" of an object with a kind and a name. */
 void cell_workload(const struct row *r, const struct column *c);
-/* Of a time, from that of the whole answer. */
+/* Of a time, from that of the whole answer; c->of: its member, NULL: "time". */
 void cell_ago(const struct row *r, const struct column *c);
 /* In the unit that the member's name has: CPU of "..Millicores", else bytes. */
 void cell_amount(const struct row *r, const struct column *c);

@@ -56,7 +56,7 @@ struct usage_kind {
 	int (*judge_none)(struct cli *cli);
 };
 
-extern const struct usage_kind nodes_kind, pods_kind, pods_contention_kind;
+extern const struct usage_kind nodes_kind, pods_kind;
 
 void usage_table_init(struct usage_table *t, const struct usage_kind *kind, const struct cli *cli);
 void usage_table_fini(struct usage_table *t);

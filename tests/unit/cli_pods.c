@@ -129,11 +129,12 @@ static void shows_likely_causes(void **state)
 	static const char by_nobody[] = POD("shop", "c", "Pod", NOW,
 					    ",\"contention\":{\"cpu\":0.1,\"throttledRatio\":0.9,"
 					    "\"cause\":null}");
-	struct cli_fixture g = {.items = {held_up, by_system, by_nobody}};
+	struct cli_fixture g = {.items = {held_up, by_system, by_nobody},
+				.options = {.contention = true}};
 	(void)state;
 
 	cli_fixture_check(
-		&g, &pods_contention_kind, CLI_OK,
+		&g, &pods_kind, CLI_OK,
 		"NAMESPACE  NAME  NODE       CPU  THROTTLED  CPU-WAITING  LIKELY-CAUSE  SHARE\n"
 		"shop       a     worker-1  120m         0%          21%  batch/hog       88%\n"
 		"shop       b     worker-1  120m         0%          10%  (system)        50%\n"
@@ -472,7 +473,7 @@ static void sorts_contention_by_cpu(void **state)
 	struct buf out;
 	(void)state;
 
-	assert_int_equal(cli_fixture_render(&g, &pods_contention_kind, &out, &reason), CLI_OK);
+	assert_int_equal(cli_fixture_render(&g, &pods_kind, &out, &reason), CLI_OK);
 	assert_true(strstr(out.data, "shop  b ") < strstr(out.data, "shop  a "));
 	buf_fini(&out);
 }
