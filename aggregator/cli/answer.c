@@ -71,11 +71,8 @@ int answer_get(struct cli *cli, const struct answer *a, struct buf *path)
 int answer_post(struct cli *cli, const struct answer *a, const char *path, cJSON *request)
 {
 	struct buf body = BUF_INIT;
-	char *json = cJSON_PrintUnformatted(request);
-	int rc = client_post(cli->client, path, json, strlen(json), &body, &cli->reason);
+	int rc = client_post(cli->client, path, request, &body, &cli->reason);
 
-	free(json);
-	cJSON_Delete(request);
 	return show(cli, a, rc, &body);
 }
 

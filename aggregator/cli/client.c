@@ -522,8 +522,7 @@ static int explain_status(const struct client *c, const char *method, const char
 /* A request under way. */
 struct asked {
 	const char *path; /* of /v1 */
-	const char *json; /* the body of a POST, of len bytes; NULL: a GET */
-	size_t len;
+	const char *json; /* the body of a POST; NULL: a GET */
 	const struct kept *k; /* the cached answer to this GET; NULL: none */
 };
 
@@ -589,7 +588,7 @@ static int send_request(struct client *c, const struct asked *a, struct buf *bod
 	c->body = body;
 	if (c->offline) {
 		*status = offline_request(c->offline, method_of(a), a->path, a->json ? a->json : "",
-					  a->len, body);
+					  body);
 		return 0;
 	}
 	rc = set_address(c, a, reason);
@@ -601,7 +600,6 @@ static int send_request(struct client *c, const struct asked *a, struct buf *bod
 	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
 	if (a->json) {
 		curl_easy_setopt(c->curl, CURLOPT_POST, 1L);
-		curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)a->len);
 		curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, a->json);
 	} else {
 		curl_easy_setopt(c->curl, CURLOPT_HTTPGET, 1L);
@@ -697,26 +695,27 @@ int client_get(struct client *c, const char *path, struct buf *body, struct erro
 	return 0;
 }
 
-int client_post(struct client *c, const char *path, const char *json, size_t len, struct buf *body,
+int client_post(struct client *c, const char *path, cJSON *request, struct buf *body,
 		struct error *reason)
 {
-	const struct asked asked = {.path = path, .json = json, .len = len};
+	char *json = cJSON_PrintUnformatted(request);
+	const struct asked asked = {.path = path, .json = json};
+	int rc = perform(c, &asked, body, reason);
 
-	return perform(c, &asked, body, reason);
+	free(json);
+	cJSON_Delete(request);
+	return rc;
 }
 
 int client_ask(struct client *c, const char *path, cJSON *request, cJSON **doc,
 	       struct error *reason)
 {
-	char *json = request ? cJSON_PrintUnformatted(request) : NULL;
 	struct buf body = BUF_INIT;
-	int rc = json ? client_post(c, path, json, strlen(json), &body, reason)
-		      : client_get(c, path, &body, reason);
+	int rc = request ? client_post(c, path, request, &body, reason)
+			 : client_get(c, path, &body, reason);
 
 	if (!rc)
 		*doc = cJSON_ParseWithLength(body.data, body.len);
-	free(json);
-	cJSON_Delete(request);
 	buf_fini(&body);
 	return rc;
 }

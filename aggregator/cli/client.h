@@ -70,11 +70,12 @@ double client_body_age(const struct client *c);
  * option of the command line says, -EIO any other failure.
  */
 int client_get(struct client *c, const char *path, struct buf *body, struct error *error);
-int client_post(struct client *c, const char *path, const char *json, size_t len, struct buf *body,
+/* Frees the request. */
+int client_post(struct client *c, const char *path, cJSON *request, struct buf *body,
 		struct error *error);
 /*
- * The same of trees: the request, which it frees, is NULL for a GET; after 0 *doc is the caller's, and
- * NULL where the body is no JSON.
+ * The same of trees: without a request a GET; after 0 *doc is the caller's, and NULL where the body is
+ * no JSON.
  */
 int client_ask(struct client *c, const char *path, cJSON *request, cJSON **doc,
 	       struct error *error);

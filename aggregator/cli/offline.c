@@ -260,7 +260,7 @@ static void take_answer(struct api_response *rs, struct buf *out)
 }
 
 int offline_request(struct offline *o, const char *method, const char *target, const char *body,
-		    size_t body_len, struct buf *out)
+		    struct buf *out)
 {
 	char *path = mem_strdup(target), *mark = strchr(path, '?');
 	struct parameters parameters = {.count = 0};
@@ -269,7 +269,7 @@ int offline_request(struct offline *o, const char *method, const char *target, c
 		.method = method,
 		.path = path,
 		.body = body,
-		.body_len = body_len,
+		.body_len = strlen(body),
 		.query = query,
 		.query_other = query_other,
 		.connection = &parameters,

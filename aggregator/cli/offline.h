@@ -55,4 +55,4 @@ void offline_set_rules(struct offline *o, const struct quota_options *quota,
  * query, escaped as in a URL.
  */
 int offline_request(struct offline *o, const char *method, const char *target, const char *body,
-		    size_t body_len, struct buf *out);
+		    struct buf *out);

@@ -203,8 +203,7 @@ static cJSON *score(const struct policy *p, struct offline *files, const char *p
 
 	if (request) {
 		char *json = cJSON_PrintUnformatted(request);
-		int status =
-			offline_request(files, "POST", "/v1/scores", json, strlen(json), &answer);
+		int status = offline_request(files, "POST", "/v1/scores", json, &answer);
 
 		free(json);
 		scores = cJSON_ParseWithLength(answer.data, answer.len);

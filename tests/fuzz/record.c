@@ -34,7 +34,7 @@ static void go(const char *dir)
 	if (rc == 0)
 		replay_take(r, extent.to_ns, &m);
 	if (rc == 0 && offline_open_moment(&files, &m, &error) == 0) {
-		offline_request(files, "GET", "/v1/nodes", "", 0, &out);
+		offline_request(files, "GET", "/v1/nodes", "", &out);
 		offline_close(files);
 	}
 	offline_moment_fini(&m);

@@ -112,19 +112,20 @@ static void test_posts(void **state)
 	struct buf body = BUF_INIT;
 
 	(void)state;
-	assert_int_equal(client_post(scene.client, "/v1/scores", "{}", 2, &body, &error), 0);
+	assert_int_equal(client_post(scene.client, "/v1/scores", cJSON_Parse("{}"), &body, &error),
+			 0);
 	assert_non_null(strstr(body.data, "\"kind\":\"ScoreList\""));
-	assert_int_equal(client_post(scene.client, "/v1/scores", "{\"nodes\":[\"x\"]}", 15, &body,
-				     &error),
+	assert_int_equal(client_post(scene.client, "/v1/scores", cJSON_Parse("{\"nodes\":[\"x\"]}"),
+				     &body, &error),
 			 -ENOENT);
 	assert_memory_equal(error.text, "nodes[0]: ", 10);
-	assert_int_equal(client_post(scene.client, "/v1/scores", "{\"plugins\":[\"x\"]}", 17, &body,
-				     &error),
+	assert_int_equal(client_post(scene.client, "/v1/scores",
+				     cJSON_Parse("{\"plugins\":[\"x\"]}"), &body, &error),
 			 -EBADRQC);
 	assert_memory_equal(error.text, "plugins[0]: ", 12);
 	/* What is in a file of a pod is not how the program was called. */
-	assert_int_equal(client_post(scene.client, "/v1/scores", "{\"pod\":{\"spec\":7}}", 18,
-				     &body, &error),
+	assert_int_equal(client_post(scene.client, "/v1/scores",
+				     cJSON_Parse("{\"pod\":{\"spec\":7}}"), &body, &error),
 			 -EIO);
 	assert_memory_equal(error.text, "pod", 3);
 	buf_fini(&body);
