@@ -280,18 +280,14 @@ static int open_server(struct cli *cli, bool plugins)
 		found = client_new_cluster(&cli->client, &cluster, o->timeout_ns, &watch_stop,
 					   &cli->reason);
 	kube_config_fini(&cluster);
-	if (found < 0)
-		return CLI_USAGE;
-	if (cli->client) {
+	if (!found && !cli->client)
+		found = client_new(&cli->client, o->server ? o->server : CLI_LOCAL_SERVER,
+				   o->timeout_ns, &watch_stop, &cli->reason)
+				?: client_set_access(cli->client, &access, &cli->reason);
+	if (!found) {
 		client_set_hint(cli->client, hint.text);
 		return CLI_OK;
 	}
-	if (client_new(&cli->client, o->server ? o->server : CLI_LOCAL_SERVER, o->timeout_ns,
-		       &watch_stop, &cli->reason))
-		return CLI_USAGE;
-	client_set_hint(cli->client, hint.text);
-	if (!client_set_access(cli->client, &access, &cli->reason))
-		return CLI_OK;
 	client_free(cli->client);
 	cli->client = NULL;
 	return CLI_USAGE;
