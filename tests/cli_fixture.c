@@ -22,7 +22,6 @@ int cli_fixture_render(const struct cli_fixture *f, const struct usage_kind *kin
 
 	usage_table_init(&table, kind, &cli);
 	list_init(&list, kind->item, &table);
-	list.envelope = kind->envelope;
 	buf_add_str(&list.page, "{\"time\":\"2026-01-31T12:00:03Z\",\"items\":[");
 	for (size_t i = 0; i < CLI_FIXTURE_ITEMS && f->items[i]; i++)
 		buf_printf(&list.page, "%s%s", i ? "," : "", f->items[i]);
@@ -31,7 +30,7 @@ int cli_fixture_render(const struct cli_fixture *f, const struct usage_kind *kin
 		buf_printf(&list.page, ",\"total\":%s", f->total);
 	buf_add_str(&list.page, "}");
 	assert_int_equal(list_read_page(&list, &cli.reason), 0);
-	code = usage_table_finish(&table, &cli);
+	code = usage_table_finish(&table, list.total, &cli);
 	list_fini(&list);
 	usage_table_fini(&table);
 	*out = cli.out;

@@ -8,7 +8,6 @@
 struct advise {
 	struct cli *cli;
 	cJSON *items; /* owned; those of the call, in the API's order: of a workload side by side */
-	cJSON *total; /* owned; NULL: none */
 	size_t ended, unsure; /* items that were left out of items */
 };
 

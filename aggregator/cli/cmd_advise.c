@@ -85,13 +85,6 @@ static bool take_item(const struct list *l, const cJSON *item)
 	return true;
 }
 
-static void take_total(void *context, const cJSON *page)
-{
-	struct advise *a = context;
-
-	a->total = cJSON_Duplicate(document_at(page, "total"), true);
-}
-
 /* --- the table -------------------------------------------------------------------------------- */
 
 static void cell_hours(const struct row *r, const struct column *c)
@@ -231,7 +224,7 @@ static void explain(struct advise *a)
 	}
 }
 
-static void show_table(struct advise *a)
+static void show_table(struct advise *a, const cJSON *total)
 {
 	struct row row = columns_start(a->cli, columns, fields);
 
@@ -253,7 +246,7 @@ static void show_table(struct advise *a)
 		explain(a);
 	/* The total has containers that --confidence leaves out. */
 	if (!a->cli->operand_count && !a->unsure)
-		say_total(a->cli, a->total);
+		say_total(a->cli, total);
 }
 
 /* --- the command ------------------------------------------------------------------------------ */
@@ -294,7 +287,7 @@ static int show(struct advise *a, const struct list *l)
 	if (advise_changes(cli->options))
 		return advise_show_changes(a);
 	if (cli->options->output != OUTPUT_JSON)
-		show_table(a);
+		show_table(a, l->total);
 	return CLI_OK;
 }
 
@@ -341,13 +334,11 @@ static int run(struct cli *cli)
 	client_add_parameter(&path, "throttledBelow", o->throttled_below);
 	client_add_parameter(&path, "explain", o->explain ? "true" : NULL);
 	list_init(&l, take_item, &a);
-	l.envelope = take_total;
 	rc = list_fetch(&l, cli->client, path.data, &cli->reason);
 	code = rc ? client_exit(rc) : show(&a, &l);
 	list_fini(&l);
 	buf_fini(&path);
 	cJSON_Delete(a.items);
-	cJSON_Delete(a.total);
 	return code;
 }
 

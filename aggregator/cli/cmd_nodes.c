@@ -330,11 +330,8 @@ static bool add_node(const struct list *l, const cJSON *node)
  * The row of all nodes, first whatever the others are sorted by; once, for more than one node, when
  * none was named.
  */
-static void add_total(void *context, const cJSON *page)
+static void add_total(struct usage_table *n, const cJSON *total)
 {
-	struct usage_table *n = context;
-	const cJSON *total = document_at(page, "total");
-
 	if (!(document_number(total, "nodes") > 1) || n->cli->operand_count > 0 ||
 	    n->cli->options->output == OUTPUT_JSON)
 		return;
@@ -347,7 +344,7 @@ const struct usage_kind nodes_kind = {
 	.columns = columns,
 	.fields = fields,
 	.item = add_node,
-	.envelope = add_total,
+	.add_total = add_total,
 	.is_shown = is_shown,
 };
 

@@ -164,25 +164,12 @@ static bool is_overcommitted(const cJSON *node)
 	return document_number(node, "pods") > document_number(allocatable, "pods");
 }
 
-/* Of all nodes; total is the list's. */
-struct nodes {
-	double overcommitted;
-	cJSON *total; /* owned */
-};
-
 static bool add_node(const struct list *l, const cJSON *node)
 {
-	struct nodes *n = l->context;
+	double *overcommitted = l->context;
 
-	n->overcommitted += is_overcommitted(node);
+	*overcommitted += is_overcommitted(node);
 	return false;
-}
-
-static void take_total(void *context, const cJSON *page)
-{
-	struct nodes *n = context;
-
-	n->total = cJSON_Duplicate(document_at(page, "total"), true);
 }
 
 /* In JSON as the API has shares. */
@@ -200,33 +187,31 @@ static cJSON *read_figures(struct client *client, const cJSON *snapshot, const c
 {
 	cJSON *figures = cJSON_CreateObject(), *drain = NULL, *slack = NULL;
 	struct error ignored;
-	struct nodes n = {0};
+	double overcommitted = 0;
 	struct list l;
 
-	list_init(&l, add_node, &n);
-	l.envelope = take_total;
+	list_init(&l, add_node, &overcommitted);
 	list_fetch(&l, client, "/v1/nodes?limit=500", &ignored);
-	list_fini(&l);
 	client_ask(client, "/v1/drain", NULL, &drain, &ignored);
 	client_ask(client, "/v1/slack", NULL, &slack, &ignored);
 	cJSON_AddStringToObject(figures, "name", name);
-	add_figure(figures, "nodes", document_number(n.total, "knownToApi"));
-	add_figure(figures, "pods", document_number(n.total, "pods"));
+	add_figure(figures, "nodes", document_number(l.total, "knownToApi"));
+	add_figure(figures, "pods", document_number(l.total, "pods"));
 	add_pending(figures, client, snapshot);
-	add_figure(figures, "overcommittedNodes", n.overcommitted);
-	add_share(figures, json, "cpuRequestedShare", n.total, "requests.cpuMillicores",
+	add_figure(figures, "overcommittedNodes", overcommitted);
+	add_share(figures, json, "cpuRequestedShare", l.total, "requests.cpuMillicores",
 		  "allocatable.cpuMillicores");
-	add_share(figures, json, "memoryRequestedShare", n.total, "requests.memoryBytes",
+	add_share(figures, json, "memoryRequestedShare", l.total, "requests.memoryBytes",
 		  "allocatable.memoryBytes");
-	add_share(figures, json, "cpuMeanShare", n.total, "usage.cpuMillicores.windows.5m.mean",
+	add_share(figures, json, "cpuMeanShare", l.total, "usage.cpuMillicores.windows.5m.mean",
 		  "measured.allocatable.cpuMillicores");
-	add_share(figures, json, "workingSetMeanShare", n.total,
+	add_share(figures, json, "workingSetMeanShare", l.total,
 		  "usage.workingSetBytes.windows.5m.mean", "measured.allocatable.memoryBytes");
 	add_figure(figures, "drainNow", document_number(drain, "verdicts.drain"));
 	add_figure(figures, "unneeded", document_number(drain, "verdicts.unneeded"));
 	add_figure(figures, "slackWanted", document_number(slack, "total.wanted"));
 	add_figure(figures, "slackPlaced", document_number(slack, "total.placed"));
-	cJSON_Delete(n.total);
+	list_fini(&l);
 	cJSON_Delete(drain);
 	cJSON_Delete(slack);
 	return figures;

@@ -77,6 +77,7 @@ void list_fini(struct list *l)
 {
 	buf_fini(&l->page);
 	buf_fini(&l->items);
+	cJSON_Delete(l->total);
 	free(l->more);
 }
 
@@ -93,8 +94,8 @@ int list_read_page(struct list *l, struct error *reason)
 				  "the answer is not a JSON list; is that an evenkeel-aggregator?");
 	}
 	l->time = document_time(doc, "time") + l->held;
-	if (!l->pages++ && l->envelope)
-		l->envelope(l->context, doc);
+	if (!l->pages++)
+		l->total = cJSON_DetachItemFromObjectCaseSensitive(doc, "total");
 	for (item = document_first(items, ""); item; item = item->next) {
 		bool there = document_next_item(&left, &raw);
 

@@ -34,9 +34,8 @@ typedef bool list_item(const struct list *l, const cJSON *item);
 /* What was received so far, for -o json. */
 struct list {
 	list_item *item;
-	/* Called with the first page, before its items; may be NULL. */
-	void (*envelope)(void *context, const cJSON *page);
 	void *context;
+	cJSON *total; /* that of the first page, or NULL; owned */
 	struct buf page; /* the newest page, as it came */
 	struct buf items; /* all items that were kept */
 	double held; /* seconds since the newest page came from the server */

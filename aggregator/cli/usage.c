@@ -153,10 +153,12 @@ void usage_table_add(struct usage_table *t, const cJSON *item, const char *name,
 	columns_add_row(&row, name, key);
 }
 
-int usage_table_finish(struct usage_table *t, struct cli *cli)
+int usage_table_finish(struct usage_table *t, const cJSON *total, struct cli *cli)
 {
 	const struct column *columns = t->kind->columns;
 
+	if (t->kind->add_total)
+		t->kind->add_total(t, total);
 	for (size_t i = 0; columns[i].title; i++)
 		columns_show(&t->row, i,
 			     !(columns[i].of_api && !t->known) &&
@@ -179,13 +181,12 @@ int usage_table_run(const struct usage_kind *kind, struct cli *cli, struct buf *
 
 	usage_table_init(&table, kind, cli);
 	list_init(&list, kind->item, &table);
-	list.envelope = kind->envelope;
 	rc = list_fetch(&list, cli->client, path->data, &cli->reason);
 	code = client_exit(rc);
 	if (rc == 0) {
 		if (cli->options->output == OUTPUT_JSON)
 			list_print_json(&list, &cli->out);
-		code = usage_table_finish(&table, cli);
+		code = usage_table_finish(&table, list.total, cli);
 	}
 	list_fini(&list);
 	usage_table_fini(&table);

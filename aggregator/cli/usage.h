@@ -49,7 +49,8 @@ struct usage_kind {
 	const struct column *columns;
 	const struct csv_field *fields;
 	list_item *item; /* the context is the struct usage_table */
-	void (*envelope)(void *context, const cJSON *page); /* see struct list; NULL: none */
+	/* Adds the row of the list's total, which may be NULL; NULL: none. */
+	void (*add_total)(struct usage_table *t, const cJSON *total);
 	/* Of a column that no member of struct column leaves out. */
 	bool (*is_shown)(const struct usage_table *t, const struct column *c, size_t index);
 	/* The exit code where no item was there, or -1: that of the tally; NULL likewise. */
@@ -63,8 +64,8 @@ void usage_table_fini(struct usage_table *t);
 /* A row of this name that is sorted by the key; age is in seconds. */
 void usage_table_add(struct usage_table *t, const cJSON *item, const char *name, double key,
 		     enum row_state state, double age);
-/* Appends what was added to cli->out; the exit code, with cli->reason. */
-int usage_table_finish(struct usage_table *t, struct cli *cli);
+/* Appends what was added, and the total, to cli->out; the exit code, with cli->reason. */
+int usage_table_finish(struct usage_table *t, const cJSON *total, struct cli *cli);
 /*
  * GETs path, which is then empty, as list_fetch() does and shows it as the options say; the exit
  * code, with cli->reason.

@@ -449,7 +449,7 @@ static void survives_odd_shapes(void **state)
 		buf_add_str(&list.page, bad[i]);
 		assert_int_not_equal(list_read_page(&list, &cli.reason), 0);
 	}
-	assert_int_equal(usage_table_finish(&nodes, &cli), CLI_STALE);
+	assert_int_equal(usage_table_finish(&nodes, list.total, &cli), CLI_STALE);
 	assert_int_equal(nodes.tally.states[ROW_NONE], 3);
 	list_fini(&list);
 	usage_table_fini(&nodes);
