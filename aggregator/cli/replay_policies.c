@@ -42,6 +42,18 @@ struct move {
 	bool over; /* its destination was counted at this move */
 };
 
+/* Results of a policy. X(column, key in JSON, member) */
+#define RESULTS(X)                                                                                 \
+	X("PLACED", "placed", placed)                                                              \
+	X("UNPLACED", "unplaced", unplaced)                                                        \
+	X("JUDGED", "judged", judged)                                                              \
+	X("HOT-WAS", "hotWas", hot_was)                                                            \
+	X("HOT", "hot", hot)                                                                       \
+	X("WAVES", "waves", waves)                                                                 \
+	X("DRAINED", "drained", drained_count)                                                     \
+	X("EVICTIONS", "evictions", evictions)                                                     \
+	X("OVER-CAP", "overCap", over)
+
 struct policy {
 	char *name; /* owned */
 	struct cli_options scores; /* blend and plugins; owned */
@@ -422,16 +434,10 @@ int policies_step(struct policies *all, const struct offline_moment *before,
 
 static const struct column columns[] = {
 	{"POLICY", FORM_NAME, cell_text, .at = "name"},
-	{"PLACED", FORM_RIGHT, cell_count, .at = "placed"},
-	{"UNPLACED", FORM_RIGHT, cell_count, .at = "unplaced"},
-	{"JUDGED", FORM_RIGHT, cell_count, .at = "judged"},
-	{"HOT-WAS", FORM_RIGHT, cell_count, .at = "hotWas"},
-	{"HOT", FORM_RIGHT, cell_count, .at = "hot"},
-	{"WAVES", FORM_RIGHT, cell_count, .at = "waves"},
-	{"DRAINED", FORM_RIGHT, cell_count, .at = "drained"},
-	{"EVICTIONS", FORM_RIGHT, cell_count, .at = "evictions"},
-	{"OVER-CAP", FORM_RIGHT, cell_count, .at = "overCap"},
-	{0},
+#define X(title, key, member) {title, FORM_RIGHT, cell_count, .at = (key)},
+	RESULTS(X)
+#undef X
+		{0},
 };
 
 void policies_show(const struct policies *all, struct cli *cli)
@@ -442,15 +448,9 @@ void policies_show(const struct policies *all, struct cli *cli)
 		item = cJSON_CreateObject();
 		cJSON_AddItemToArray(items, item);
 		cJSON_AddStringToObject(item, "name", p->name);
-		cJSON_AddNumberToObject(item, "placed", (double)p->placed);
-		cJSON_AddNumberToObject(item, "unplaced", (double)p->unplaced);
-		cJSON_AddNumberToObject(item, "judged", (double)p->judged);
-		cJSON_AddNumberToObject(item, "hotWas", (double)p->hot_was);
-		cJSON_AddNumberToObject(item, "hot", (double)p->hot);
-		cJSON_AddNumberToObject(item, "waves", (double)p->waves);
-		cJSON_AddNumberToObject(item, "drained", (double)p->drained_count);
-		cJSON_AddNumberToObject(item, "evictions", (double)p->evictions);
-		cJSON_AddNumberToObject(item, "overCap", (double)p->over);
+#define X(title, key, member) cJSON_AddNumberToObject(item, key, (double)p->member);
+		RESULTS(X)
+#undef X
 	}
 	if (cli->options->output == OUTPUT_JSON)
 		answer_print(cli, doc);
