@@ -31,13 +31,6 @@ struct completion {
 	struct buf *out;
 };
 
-/* By name, or by letter if that is not 0. */
-static const struct option_spec *find_in(const struct option_spec *specs, const char *name,
-					 char letter)
-{
-	return letter ? options_find_letter(specs, letter) : options_find(specs, name);
-}
-
 static const struct option_spec *find_option(const struct cli_spec *o,
 					     const struct cli_spec_command *command,
 					     const char *name, char letter)
@@ -45,10 +38,10 @@ static const struct option_spec *find_option(const struct cli_spec *o,
 	const struct option_spec *spec = NULL;
 
 	if (command)
-		spec = find_in(command->specs, name, letter);
+		spec = options_find(command->specs, name, letter);
 	for (size_t i = 0; !command && !spec && i < o->command_count; i++)
-		spec = find_in(o->commands[i].specs, name, letter);
-	return spec ? spec : find_in(o->program->specs, name, letter);
+		spec = options_find(o->commands[i].specs, name, letter);
+	return spec ? spec : options_find(o->program->specs, name, letter);
 }
 
 /* bash splits "--server=http://a:1" into "--server", "=", "http", ":", "//a", ":" and "1". */

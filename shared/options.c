@@ -60,18 +60,11 @@ size_t options_count(const struct option_spec *specs)
 	return count;
 }
 
-const struct option_spec *options_find(const struct option_spec *specs, const char *name)
+const struct option_spec *options_find(const struct option_spec *specs, const char *name,
+				       char letter)
 {
 	for (; specs->name; specs++)
-		if (strcmp(specs->name, name) == 0)
-			return specs;
-	return NULL;
-}
-
-const struct option_spec *options_find_letter(const struct option_spec *specs, char letter)
-{
-	for (; specs->name; specs++)
-		if (specs->letter == letter)
+		if (letter ? specs->letter == letter : strcmp(specs->name, name) == 0)
 			return specs;
 	return NULL;
 }
@@ -80,8 +73,8 @@ const struct option_spec *options_of(const struct option_program *program, const
 {
 	for (const struct option_former *f = program->former; f && f->was; f++)
 		if (strcmp(f->was, name) == 0)
-			return options_find(program->specs, f->name);
-	return options_find(program->specs, name);
+			return options_find(program->specs, f->name, 0);
+	return options_find(program->specs, name, 0);
 }
 
 bool options_only_typed(const struct option_spec *spec)
@@ -231,7 +224,7 @@ static int take_long(struct arguments *a, const char *text)
 static int take_letters(struct arguments *a, const char *letters)
 {
 	for (; *letters; letters++) {
-		const struct option_spec *spec = options_find_letter(a->program->specs, *letters);
+		const struct option_spec *spec = options_find(a->program->specs, NULL, *letters);
 
 		if (!spec)
 			return error_fail(a->reason, -EINVAL,

@@ -31,8 +31,9 @@ void settings_fini(struct settings *s);
 
 /* Its member is a struct option_list. */
 bool options_is_list(const struct option_spec *spec);
-const struct option_spec *options_find(const struct option_spec *specs, const char *name);
-const struct option_spec *options_find_letter(const struct option_spec *specs, char letter);
+/* By its name, or by its letter if that is not 0. */
+const struct option_spec *options_find(const struct option_spec *specs, const char *name,
+				       char letter);
 /* By its name or a former one. */
 const struct option_spec *options_of(const struct option_program *program, const char *name);
 /* --help, --version and OPTION_TYPED_LIST: not for files and the environment. */
