@@ -361,28 +361,22 @@ const char *client_server(const struct client *c)
 /* The server's certificate is not believed. */
 static int explain_certificate(const struct client *c, struct error *reason)
 {
+	const char *what = "is for another name; say which with --tls-server-name";
 	long status = 0;
 
 	curl_easy_getinfo(c->curl, CURLINFO_SSL_VERIFYRESULT, &status);
 	if (status & GNUTLS_CERT_EXPIRED)
-		error_set(reason, "%s: its certificate has ended; it needs a new one", c->server);
+		what = "has ended; it needs a new one";
 	else if (status & GNUTLS_CERT_NOT_ACTIVATED)
-		error_set(reason, "%s: its certificate is not valid yet; are both clocks right?",
-			  c->server);
+		what = "is not valid yet; are both clocks right?";
 	else if (status && c->access.ca_file)
-		error_set(reason, "%s: its certificate is not signed by %s (--ca-file)", c->server,
-			  c->access.ca_file);
+		return error_fail(reason, -EKEYREJECTED,
+				  "%s: its certificate is not signed by %s (--ca-file)", c->server,
+				  c->access.ca_file);
 	else if (status)
-		error_set(reason,
-			  "%s: its certificate is not signed by an authority of this system; give "
-			  "the one that signed it with --ca-file",
-			  c->server);
-	else
-		error_set(
-			reason,
-			"%s: its certificate is for another name; say which with --tls-server-name",
-			c->server);
-	return -EKEYREJECTED;
+		what = "is not signed by an authority of this system; give the one that signed it "
+		       "with --ca-file";
+	return error_fail(reason, -EKEYREJECTED, "%s: its certificate %s", c->server, what);
 }
 
 /* What was heard is not what the other side speaks. */
