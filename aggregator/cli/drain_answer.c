@@ -25,15 +25,15 @@ static void add_count(struct buf *line, double count, const char *one, const cha
 	buf_printf(line, "%.0f %s", count, count > 0 && count < 2 ? one : more);
 }
 
-/* Pods of a node that nobody makes anew. */
-static int count_deleted(const cJSON *node)
+/* Moves of a node that have the member. */
+static int count_moves(const cJSON *node, const char *member)
 {
 	const cJSON *move = document_first(node, "moves");
-	int deleted = 0;
+	int count = 0;
 
 	for (; move; move = move->next)
-		deleted += document_is_true(move, "deleted");
-	return deleted;
+		count += document_at(move, member) != NULL;
+	return count;
 }
 
 static void add_deleted(struct buf *line, int deleted)
@@ -58,12 +58,11 @@ static void say_robust(const cJSON *wave, struct buf *line)
 
 static void say_young(const cJSON *wave, struct buf *line)
 {
-	const cJSON *node = document_first(wave, "nodes"), *move;
+	const cJSON *node = document_first(wave, "nodes");
 	int young = 0;
 
 	for (; node; node = node->next)
-		for (move = document_first(node, "moves"); move; move = move->next)
-			young += document_at(move, "ageSeconds") != NULL;
+		young += count_moves(node, "ageSeconds");
 	if (!young)
 		return;
 	buf_add_char(line, ' ');
@@ -83,7 +82,7 @@ static void say_wave(struct cli *cli, const cJSON *wave)
 	for (; node; node = node->next) {
 		buf_printf(&line, " %s%s", document_text_or(node, "name", "-"),
 			   node->next ? "," : "");
-		deleted += count_deleted(node);
+		deleted += count_moves(node, "deleted");
 	}
 	buf_add_str(&line, ". ");
 	add_count(&line, empty, "is empty", "are empty");
@@ -190,13 +189,11 @@ static void say_right_sized(struct cli *cli, const cJSON *item)
 
 static void say_going(struct cli *cli, const cJSON *doc, const cJSON *node)
 {
-	const cJSON *move = document_first(node, "moves");
 	struct buf line = BUF_INIT;
-	int pods = 0, deleted = count_deleted(node);
+	int deleted = count_moves(node, "deleted");
+	int pods = cJSON_GetArraySize(document_at(node, "moves")) -
+		   count_moves(node, "placeholder") - deleted;
 
-	for (; move; move = move->next)
-		pods += !document_is_true(move, "placeholder");
-	pods -= deleted;
 	if (pods + deleted) {
 		buf_add_str(&line, "it goes now, and ");
 		add_count(&line, pods, "pod moves", "pods move");
