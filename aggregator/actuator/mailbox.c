@@ -63,8 +63,7 @@ struct edge_named *mailbox_nodes(const struct mailbox *m, size_t *count)
 		if (!is_open(&m->requests[i]))
 			continue;
 		for (const cJSON *n = document_first(json, "nodes"); n; n = n->next) {
-			named = mem_realloc(named, (*count + 1) * sizeof(*named));
-			named[(*count)++] = (struct edge_named){
+			ARRAY_ADD(named, *count) = (struct edge_named){
 				.node = cJSON_IsString(n) ? n->valuestring : "",
 				.drain = acts && document_is(json, "action", "drain"),
 				.undo = acts && document_is(json, "action", "undo"),
