@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shared/error.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "shared/mem.h"
@@ -27,13 +26,10 @@ int error_system(struct error *r, int code, const char *context, ...)
 
 void error_prefix(struct error *r, const char *format, ...)
 {
-	char inner[sizeof(r->text)];
-	size_t used;
+	char context[sizeof(r->text)];
 
 	if (!r)
 		return;
-	memcpy(inner, r->text, sizeof(inner));
-	MEM_FORMAT(r->text, sizeof(r->text), format);
-	used = strlen(r->text);
-	snprintf(r->text + used, sizeof(r->text) - used, ": %s", inner);
+	MEM_FORMAT(context, sizeof(context), format);
+	error_set(r, "%s: %s", context, r->text);
 }
