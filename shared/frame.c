@@ -157,35 +157,27 @@ static int read_numbers(const uint8_t *in, struct frame_header *h, struct error 
 	return 0;
 }
 
-static int read_header(const uint8_t *in, size_t len, struct frame_header *h, struct error *error)
+int frame_get_header(const void *data, size_t len, struct frame_header *header, size_t *header_len,
+		     size_t *body_len, struct error *error)
 {
+	const uint8_t *in = data;
+	struct frame_header h = {0};
 	size_t node_len;
 	int rc;
 
 	if (len < FRAME_HEADER_LEN)
 		return error_fail(error, -EBADMSG, "%zu bytes, shorter than a header", len);
-	rc = read_numbers(in, h, error);
+	rc = read_numbers(in, &h, error);
 	if (rc)
 		return rc;
 	node_len = (size_t)get(in + AT_NODE_LEN, 2);
 	if (node_len > len - FRAME_HEADER_LEN ||
 	    !frame_node_name_valid((const char *)in + FRAME_HEADER_LEN, node_len))
 		return error_fail(error, -EBADMSG, "the node name is cut off or not one");
-	memcpy(h->node, in + FRAME_HEADER_LEN, node_len);
-	return 0;
-}
-
-int frame_get_header(const void *data, size_t len, struct frame_header *header, size_t *header_len,
-		     size_t *body_len, struct error *error)
-{
-	struct frame_header h = {0};
-	int rc = read_header(data, len, &h, error);
-
-	if (rc)
-		return rc;
+	memcpy(h.node, in + FRAME_HEADER_LEN, node_len);
 	*header = h;
-	*header_len = FRAME_HEADER_LEN + strlen(h.node);
-	*body_len = get((const uint8_t *)data + AT_BODY_LEN, 4);
+	*header_len = FRAME_HEADER_LEN + node_len;
+	*body_len = get(in + AT_BODY_LEN, 4);
 	return 0;
 }
 
