@@ -10,7 +10,6 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
@@ -53,15 +52,16 @@ struct converter {
 	size_t anchor_count;
 };
 
-static int fail_at(const struct converter *c, size_t line, const char *text)
+__attribute__((format(printf, 3, 4))) static int fail_at(const struct converter *c, size_t line,
+							 const char *format, ...)
 {
+	char text[256];
+
+	MEM_FORMAT(text, sizeof(text), format);
 	return error_fail(c->reason, -EINVAL, "%s:%zu: %s", c->name, line, text);
 }
 
-static int fail(const struct converter *c, const char *text)
-{
-	return fail_at(c, c->line, text);
-}
+#define fail(c, ...) fail_at(c, (c)->line, __VA_ARGS__)
 
 /* --- scalars ---------------------------------------------------------------------------------- */
 
@@ -171,15 +171,11 @@ static bool is_text(const yaml_event_t *e)
 /* *anchor is its index; NO_ANCHOR without a name. */
 static int open_anchor(struct converter *c, const yaml_char_t *name, int *anchor)
 {
-	char text[64];
-
 	*anchor = NO_ANCHOR;
 	if (!name)
 		return 0;
-	if (c->anchor_count == ANCHORS_MAX) {
-		snprintf(text, sizeof(text), "more than %d anchors", ANCHORS_MAX);
-		return fail(c, text);
-	}
+	if (c->anchor_count == ANCHORS_MAX)
+		return fail(c, "more than %d anchors", ANCHORS_MAX);
 	*anchor = (int)c->anchor_count++;
 	c->anchors[*anchor] = (struct anchor){.name = mem_strdup((const char *)name),
 					      .start = c->out->len + c->writer.comma};
@@ -218,10 +214,7 @@ static struct frame *top(const struct converter *c)
 
 static int too_large(const struct converter *c)
 {
-	char text[64];
-
-	snprintf(text, sizeof(text), "becomes larger than %zu MiB", c->limits->bytes / MIB);
-	return fail(c, text);
+	return fail(c, "becomes larger than %zu MiB", c->limits->bytes / MIB);
 }
 
 /* After a value: raises the height of its container; a mapping expects its next key. */
@@ -331,18 +324,16 @@ static int open_frame(struct converter *c, bool mapping, const yaml_char_t *name
 static int check_keys(struct converter *c, const struct frame *f)
 {
 	size_t count = c->key_count - f->first_key;
-	char **keys, text[128];
+	char **keys;
 
 	if (count < 2)
 		return 0;
 	keys = c->keys + f->first_key;
 	qsort(keys, count, sizeof(*keys), array_compare_text);
 	for (size_t i = 1; i < count; i++)
-		if (strcmp(keys[i - 1], keys[i]) == 0) {
-			snprintf(text, sizeof(text),
-				 "the key \"%.64s\" stands twice in this mapping", keys[i]);
-			return fail_at(c, f->line, text);
-		}
+		if (strcmp(keys[i - 1], keys[i]) == 0)
+			return fail_at(c, f->line, "the key \"%.64s\" stands twice in this mapping",
+				       keys[i]);
 	return 0;
 }
 
@@ -421,7 +412,7 @@ static int convert(struct converter *c, yaml_parser_t *parser)
 		yaml_event_t e;
 
 		if (!yaml_parser_parse(parser, &e))
-			return fail_at(c, parser->problem_mark.line + 1,
+			return fail_at(c, parser->problem_mark.line + 1, "%s",
 				       parser->problem ? parser->problem : "not YAML");
 		more = e.type != YAML_STREAM_END_EVENT;
 		rc = on_event(c, &e);
