@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "shared/buf.h"
-#include "shared/duration.h"
 #include "shared/options.h"
 #include "shared/error.h"
 

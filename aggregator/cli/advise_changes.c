@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/cli/commands.h"
 #include "aggregator/cli/lines.h"
 #include "aggregator/policy/advice/advice.h"
 #include "shared/array.h"

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "aggregator/cli/columns.h"
 #include "aggregator/cli/commands.h"
 #include "aggregator/cli/lines.h"
 #include "aggregator/cli/replay.h"

@@ -7,14 +7,12 @@
  */
 #include "aggregator/cli/commands.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "aggregator/cli/client.h"
 #include "aggregator/cli/columns.h"
 #include "shared/document.h"
 #include "shared/jsonw.h"
-#include "shared/mem.h"
 
 enum { WORD_COLUMN = 19 };
 
