@@ -2,7 +2,6 @@
 #include "aggregator/actuator/mark.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,46 +48,32 @@ static bool copy_text(const cJSON *json, const char *key, char *to, size_t size)
 	return text && *text && snprintf(to, size, "%s", text) < (int)size;
 }
 
-static int refuse(struct error *error, const char *what)
-{
-	return error_fail(error, -EINVAL, "the annotation " MARK_ANNOTATION " is unreadable: %s",
-			  what);
-}
-
-static int read_members(const cJSON *json, struct mark *m, struct error *error)
+/* False: a member is missing or no such one. */
+static bool read_members(const cJSON *json, struct mark *m)
 {
 	char phase[16], since[64];
 
-	if (!cJSON_IsObject(json))
-		return refuse(error, "it is no JSON object");
-	if (!copy_text(json, "plan", m->plan, sizeof(m->plan)))
-		return refuse(error, "plan is missing");
-	if (!copy_text(json, "holder", m->holder, sizeof(m->holder)))
-		return refuse(error, "holder is missing");
-	if (!copy_text(json, "since", since, sizeof(since)) ||
-	    timefmt_parse(since, &m->since_ns, NULL))
-		return refuse(error, "since is no time");
-	if (copy_text(json, "phase", phase, sizeof(phase)))
-		for (m->phase = MARK_CLAIMED; m->phase < MARK_PHASES; m->phase++)
-			if (strcmp(names[m->phase], phase) == 0)
-				break;
-	if (m->phase == MARK_NONE || m->phase == MARK_PHASES)
-		return refuse(error, "phase is unknown");
+	if (!copy_text(json, "plan", m->plan, sizeof(m->plan)) ||
+	    !copy_text(json, "holder", m->holder, sizeof(m->holder)) ||
+	    !copy_text(json, "since", since, sizeof(since)) ||
+	    timefmt_parse(since, &m->since_ns, NULL) ||
+	    !copy_text(json, "phase", phase, sizeof(phase)))
+		return false;
+	m->phase = MARK_CLAIMED;
+	while (m->phase < MARK_PHASES && strcmp(names[m->phase], phase) != 0)
+		m->phase++;
 	m->cordoned = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "cordoned"));
-	return 0;
+	return m->phase < MARK_PHASES;
 }
 
-int mark_read(const char *text, struct mark *m, struct error *error)
+void mark_read(const char *text, struct mark *m)
 {
 	cJSON *json = utf8_is_valid(text, strlen(text)) ? cJSON_Parse(text) : NULL;
-	int rc;
 
 	*m = (struct mark){.phase = MARK_NONE};
-	rc = read_members(json, m, error);
-	if (rc)
+	if (!read_members(json, m))
 		*m = (struct mark){.phase = MARK_GARBLED};
 	cJSON_Delete(json);
-	return rc;
 }
 
 void mark_write(const struct mark *m, struct buf *out)

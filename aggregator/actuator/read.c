@@ -76,7 +76,7 @@ static void read_node(struct edge *e, const cJSON *node, struct act_node *out)
 		.tainted = has_taint(node, MARK_TAINT),
 	};
 	if (mark)
-		mark_read(mark, &out->mark, NULL);
+		mark_read(mark, &out->mark);
 }
 
 /* --- pods ------------------------------------------------------------------------------------- */

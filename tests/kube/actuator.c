@@ -160,7 +160,8 @@ static enum mark_phase phase_of(const cJSON *node)
 	struct mark mark = {.phase = MARK_NONE};
 
 	if (text)
-		assert_int_equal(mark_read(text, &mark, NULL), 0);
+		mark_read(text, &mark);
+	assert_int_not_equal(mark.phase, MARK_GARBLED);
 	return mark.phase;
 }
 

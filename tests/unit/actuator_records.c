@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <errno.h>
 #include <string.h>
 
 #include "aggregator/actuator/lease.h"
@@ -24,7 +23,7 @@ static void test_mark_is_read_back(void **state)
 		struct mark again;
 
 		mark_write(&m, &text);
-		assert_int_equal(mark_read(text.data, &again, NULL), 0);
+		mark_read(text.data, &again);
 		assert_int_equal(again.phase, phase);
 		assert_string_equal(again.plan, m.plan);
 		assert_string_equal(again.holder, m.holder);
@@ -36,34 +35,27 @@ static void test_mark_is_read_back(void **state)
 
 static void test_unreadable_marks(void **state)
 {
-	static const struct {
-		const char *text, *says;
-	} cases[] = {
-		{"", "no JSON object"},
-		{"[]", "no JSON object"},
-		{"{\"plan\":\"\xff\",\"holder\":\"h\",\"since\":\"2026-01-01T00:00:00Z\",\"phase\":"
-		 "\"claimed\"}",
-		 "no JSON object"},
-		{"{\"plan\":\"p\"", "no JSON object"},
-		{"{}", "plan is missing"},
-		{"{\"plan\":\"0123456789012345678901234\"}", "plan is missing"},
-		{"{\"plan\":\"p\",\"holder\":1}", "holder is missing"},
-		{"{\"plan\":\"p\",\"holder\":\"h\",\"since\":\"now\"}", "since is no time"},
-		{"{\"plan\":\"p\",\"holder\":\"h\",\"since\":\"2026-01-01T00:00:00Z\"}",
-		 "phase is unknown"},
-		{"{\"plan\":\"p\",\"holder\":\"h\",\"since\":\"2026-01-01T00:00:00Z\",\"phase\":"
-		 "\"none\"}",
-		 "phase is unknown"},
+	static const char *const cases[] = {
+		"",
+		"[]",
+		"{\"plan\":\"\xff\",\"holder\":\"h\",\"since\":\"2026-01-01T00:00:00Z\",\"phase\":"
+		"\"claimed\"}",
+		"{\"plan\":\"p\"",
+		"{}",
+		"{\"plan\":\"0123456789012345678901234\"}",
+		"{\"plan\":\"p\",\"holder\":1}",
+		"{\"plan\":\"p\",\"holder\":\"h\",\"since\":\"now\"}",
+		"{\"plan\":\"p\",\"holder\":\"h\",\"since\":\"2026-01-01T00:00:00Z\"}",
+		"{\"plan\":\"p\",\"holder\":\"h\",\"since\":\"2026-01-01T00:00:00Z\",\"phase\":"
+		"\"none\"}",
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct error why = {""};
 		struct mark m;
 
-		assert_int_equal(mark_read(cases[i].text, &m, &why), -EINVAL);
+		mark_read(cases[i], &m);
 		assert_int_equal(m.phase, MARK_GARBLED);
-		assert_non_null(strstr(why.text, cases[i].says));
 	}
 }
 
