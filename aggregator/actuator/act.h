@@ -220,7 +220,7 @@ struct act_left {
 struct act_state {
 	struct act_drain *drains; /* owned */
 	size_t drain_count;
-	struct act_hot *hot; /* owned */
+	struct act_hot *hot; /* owned; by node */
 	size_t hot_count;
 	int64_t last_ns; /* of the last step; 0: none */
 	int64_t paused_ns; /* since; 0: not paused */

@@ -31,20 +31,12 @@ void act_slack_state_fini(struct slack_state *s)
 	*s = (struct slack_state){0};
 }
 
-static struct slack_kept *find_kept(struct slack_state *s, const char *title)
-{
-	return array_find_text(s->kept, s->count, sizeof(struct slack_kept), title);
-}
-
 static struct slack_kept *keep(struct slack_state *s, const char *title)
 {
-	struct slack_kept *k = find_kept(s, title);
+	size_t at;
 
-	if (!k) {
-		k = &ARRAY_ADD(s->kept, s->count);
-		*k = (struct slack_kept){.title = mem_strdup(title)};
-	}
-	return k;
+	s->kept = array_put_name(s->kept, &s->count, sizeof(*s->kept), title, &at);
+	return &s->kept[at];
 }
 
 static const struct slack_object *find(const struct slack_objects *objects, const char *title)
@@ -126,7 +118,7 @@ void act_slack_step(struct slack_state *s, const struct slack_rules *o,
 void act_slack_result(struct slack_state *s, const struct slack_object *of, enum act_result result,
 		      const char *answer, struct error *told)
 {
-	struct slack_kept *k = find_kept(s, of->title);
+	struct slack_kept *k = array_search_name(s->kept, s->count, sizeof(*k), of->title);
 
 	assert(k);
 	error_set(told, "%s", "");

@@ -260,16 +260,6 @@ static const char *broken_number(const struct act_use *u, struct error *text)
 	return text->text;
 }
 
-static struct act_hot *hot_of(struct act_state *s, const char *node)
-{
-	struct act_hot *hot = array_find_text(s->hot, s->hot_count, sizeof(*hot), node);
-
-	if (hot)
-		return hot;
-	ARRAY_ADD(s->hot, s->hot_count) = (struct act_hot){.node = mem_strdup(node)};
-	return &s->hot[s->hot_count - 1];
-}
-
 /*
  * An interval above a cap counts from the end of the one before. Without a drain, no destination is
  * hot.
@@ -282,10 +272,13 @@ static void watch_destinations(struct act_state *s, const struct act_input *in)
 		s->hot[i].listed = false;
 	for (size_t i = 0; i < in->use_count && s->drain_count; i++) {
 		const struct act_use *u = &in->uses[i];
-		struct act_hot *hot = hot_of(s, u->node);
+		struct act_hot *hot;
 		struct error text = {""};
 		bool broken = broken_number(u, &text);
+		size_t at;
 
+		s->hot = array_put_name(s->hot, &s->hot_count, sizeof(*hot), u->node, &at);
+		hot = &s->hot[at];
 		blind |= (isnan(u->cpu_milli) && !isnan(u->cpu_cap_milli)) ||
 			 (isnan(u->mem_bytes) && !isnan(u->mem_cap_bytes));
 		hot->listed = true;

@@ -51,7 +51,7 @@ struct slack_kept {
 };
 
 struct slack_state {
-	struct slack_kept *kept; /* owned */
+	struct slack_kept *kept; /* owned; by title */
 	size_t count;
 };
 
