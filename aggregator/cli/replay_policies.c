@@ -50,7 +50,7 @@ struct move {
 	X("HOT-WAS", "hotWas", hot_was)                                                            \
 	X("HOT", "hot", hot)                                                                       \
 	X("WAVES", "waves", waves)                                                                 \
-	X("DRAINED", "drained", drained_count)                                                     \
+	X("DRAINED", "drained", drained.count)                                                     \
 	X("EVICTIONS", "evictions", evictions)                                                     \
 	X("OVER-CAP", "overCap", over)
 
@@ -60,8 +60,8 @@ struct policy {
 	struct option_list drain; /* words of the command; owned */
 	struct placement *placements;
 	struct move *moves;
-	char **drained; /* names */
-	size_t placement_count, move_count, drained_count; /* of what is owned above */
+	struct option_list drained; /* names; owned */
+	size_t placement_count, move_count; /* of what is owned above */
 	/* results */
 	size_t placed, unplaced, judged, hot, hot_was, waves, evictions, over;
 };
@@ -113,11 +113,9 @@ static void policy_fini(struct policy *p)
 		free(p->moves[i].uid);
 		free(p->moves[i].to);
 	}
-	for (size_t i = 0; i < p->drained_count; i++)
-		free(p->drained[i]);
 	free(p->placements);
 	free(p->moves);
-	free(p->drained);
+	option_list_free(&p->drained);
 	option_list_free(&p->scores.plugins);
 	free(p->scores.blend);
 	option_list_free(&p->drain);
@@ -317,7 +315,8 @@ static void judge_placements(struct policy *p, const struct view *v, int64_t now
 
 static void drain_node(struct policy *p, const cJSON *node, int64_t now_ns)
 {
-	ARRAY_ADD(p->drained, p->drained_count) = mem_strdup(document_text_or(node, "name", ""));
+	ARRAY_ADD(p->drained.items, p->drained.count) =
+		mem_strdup(document_text_or(node, "name", ""));
 	for (const cJSON *m = document_first(node, "moves"); m; m = m->next) {
 		if (!document_text(m, "uid") || !document_text(m, "to"))
 			continue;
@@ -334,7 +333,7 @@ static int drain(struct policy *p, const struct offline_moment *m, struct error 
 	const struct cli outer = {.command = &command_replay};
 	struct buf out = BUF_INIT;
 	struct offline *files;
-	size_t before = p->drained_count;
+	size_t before = p->drained.count;
 	cJSON *plan = NULL;
 
 	if (offline_open_moment(&files, m, error) == 0 &&
@@ -343,10 +342,10 @@ static int drain(struct policy *p, const struct offline_moment *m, struct error 
 	if (!plan)
 		error_prefix(error, "--policy %s", p->name);
 	for (const cJSON *n = document_first(plan, "wave.nodes"); n; n = n->next)
-		if (!array_find_text(p->drained, p->drained_count, sizeof(*p->drained),
+		if (!array_find_text(p->drained.items, p->drained.count, sizeof(*p->drained.items),
 				     document_text_or(n, "name", "")))
 			drain_node(p, n, m->at_ns);
-	p->waves += p->drained_count > before;
+	p->waves += p->drained.count > before;
 	cJSON_Delete(plan);
 	buf_fini(&out);
 	return plan ? 0 : -EINVAL;
