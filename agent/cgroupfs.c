@@ -124,24 +124,31 @@ void cgroupfs_choose(struct cgroupfs *fs, const char *controllers)
 	fs->cpuset_from = choose_mount(fs, MOUNT_CPUSET, has_word(controllers, "cpuset"));
 }
 
+int cgroupfs_read(const struct cgroupfs *fs, int mount, const char *path, const char *file,
+		  char *text, size_t size)
+{
+	char *name = mem_printf(".%s/%s", path, file);
+	int fd = openat(fs->root_fd[mount], name, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+	int rc = n < 0 ? -errno : (int)n;
+
+	text[n > 0 ? n : 0] = '\0';
+	file_close(fd);
+	free(name);
+	return rc;
+}
+
 /* The v2 controllers of a root, "" without a v2 hierarchy. */
 static int read_controllers(const struct cgroupfs *fs, char *text, size_t size, struct error *error)
 {
 	static const char name[] = "cgroup.controllers";
-	int root = fs->root_fd[HIERARCHY_UNIFIED], fd, err = 0;
-	ssize_t n;
+	int n;
 
 	*text = '\0';
-	if (root < 0)
+	if (fs->root_fd[HIERARCHY_UNIFIED] < 0)
 		return 0;
-	fd = openat(root, name, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, size - 1);
-	if (n < 0)
-		err = error_system(error, -errno, "cannot read %s", name);
-	else
-		text[n] = '\0';
-	file_close(fd);
-	return err;
+	n = cgroupfs_read(fs, HIERARCHY_UNIFIED, "/", name, text, size);
+	return n < 0 ? error_system(error, n, "cannot read %s", name) : 0;
 }
 
 /* The list has resolved paths. */
@@ -244,20 +251,6 @@ void cgroupfs_close(struct cgroupfs *fs)
 		free(fs->mount[h]);
 	}
 	init_closed(fs);
-}
-
-bool cgroupfs_read(const struct cgroupfs *fs, int mount, const char *path, const char *file,
-		   char *text, size_t size)
-{
-	char *name = mem_printf("%s/%s", path + 1, file);
-	int fd = openat(fs->root_fd[mount], name, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
-	bool whole = n > 0 && (size_t)n < size - 1;
-
-	text[whole ? n : 0] = '\0';
-	file_close(fd);
-	free(name);
-	return whole;
 }
 
 /* --- the walk -------------------------------------------------------------------------------- */

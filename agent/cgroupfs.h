@@ -38,11 +38,11 @@ void cgroupfs_choose(struct cgroupfs *fs, const char *controllers);
 int cgroupfs_open(struct cgroupfs *fs, const char *root, const char *mounts, struct error *error);
 void cgroupfs_close(struct cgroupfs *fs);
 /*
- * The text of a file of a cgroup, with a NUL. False, with "", if it is not readable or does not
- * fit.
+ * Reads a file of a cgroup into `size` bytes and ends them with a NUL. Returns the bytes read, which
+ * are size - 1 of a longer file, or -errno.
  */
-bool cgroupfs_read(const struct cgroupfs *fs, int mount, const char *path, const char *file,
-		   char *text, size_t size);
+int cgroupfs_read(const struct cgroupfs *fs, int mount, const char *path, const char *file,
+		  char *text, size_t size);
 /*
  * Scans all hierarchies into the topology, from begin to commit. 0, or -errno of the first
  * unreadable root or of a lack of descriptors or memory; then the topology stays as it was. A

@@ -27,7 +27,8 @@ static void read_list(const struct cgroupfs *fs, struct cgroup *c, const char *f
 {
 	char text[TEXT_SIZE];
 
-	cgroupfs_read(fs, fs->cpuset_from, c->path, file, text, sizeof(text));
+	if (cgroupfs_read(fs, fs->cpuset_from, c->path, file, text, TEXT_SIZE) == TEXT_SIZE - 1)
+		text[0] = '\0'; /* longer: the CPUs are not known */
 	if (c->cpus && strcmp(c->cpus, text) == 0)
 		return;
 	free(c->cpus);

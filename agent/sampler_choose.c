@@ -18,12 +18,10 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "agent/cgroup_text.h"
 #include "agent/sampler_tier.h"
@@ -89,26 +87,6 @@ static const struct place *place_of(const struct cgroupfs *fs, const struct fact
 
 /* --- the files -------------------------------------------------------------------------------- */
 
-/* False: no such file. */
-static bool read_file(const struct cgroupfs *fs, int hierarchy, const char *path, const char *file,
-		      char *text, size_t size)
-{
-	char name[ENTITY_NAME_MAX + 64];
-	ssize_t n;
-	int fd;
-
-	if (hierarchy < 0 || fs->root_fd[hierarchy] < 0)
-		return false;
-	snprintf(name, sizeof(name), ".%s/%s", path, file);
-	fd = openat(fs->root_fd[hierarchy], name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, text, size - 1);
-	close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	return n > 0;
-}
-
 static bool parse(const char *text, const char *key, int64_t *value)
 {
 	char limit[32];
@@ -129,9 +107,11 @@ static bool read_fact(const struct cgroupfs *fs, const struct fact *fact, const 
 		      int64_t *value)
 {
 	const struct place *place = place_of(fs, fact);
+	int hierarchy = hierarchy_of(fs, fact);
 	char text[1024];
 
-	if (!read_file(fs, hierarchy_of(fs, fact), path, place->file, text, sizeof(text)) ||
+	if (hierarchy < 0 ||
+	    cgroupfs_read(fs, hierarchy, path, place->file, text, sizeof(text)) <= 0 ||
 	    !parse(text, place->key, value))
 		return false;
 	if (*value != LIMIT_NONE)
@@ -143,7 +123,8 @@ static bool has_processes(const struct cgroupfs *fs, int hierarchy, const char *
 {
 	char text[16];
 
-	return read_file(fs, hierarchy, path, "cgroup.procs", text, sizeof(text));
+	return hierarchy >= 0 &&
+	       cgroupfs_read(fs, hierarchy, path, "cgroup.procs", text, sizeof(text)) > 0;
 }
 
 /* --- the samples ------------------------------------------------------------------------------ */

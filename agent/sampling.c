@@ -243,9 +243,10 @@ static void read_waiting(struct sampling *s)
 		int at = topology_find(s->topology, HIERARCHY_UNIFIED, ids[i], 0);
 		struct cgroup *c = at < 0 ? NULL : topology_at(s->topology, (size_t)at);
 
-		if (!c || !cgroupfs_read(&s->fs, HIERARCHY_UNIFIED, c->path, "cpu.pressure", text,
-					 sizeof(text)))
+		if (!c)
 			continue;
+		cgroupfs_read(&s->fs, HIERARCHY_UNIFIED, c->path, "cpu.pressure", text,
+			      sizeof(text));
 		cgroup_text_pressure(text, "some", &c->reading.psi_cpu_ns);
 		cgroup_text_pressure(text, "full", &c->reading.psi_cpu_full_ns);
 	}
