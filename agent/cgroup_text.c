@@ -69,8 +69,7 @@ bool cgroup_text_limit(const char *text, int64_t *limit)
 	return take_limit(&text, "\n", limit);
 }
 
-/* The text after "word " at the start of a line, or NULL. */
-static const char *find_line(const char *text, const char *word)
+const char *cgroup_text_line(const char *text, const char *word)
 {
 	size_t len = strlen(word);
 
@@ -85,7 +84,7 @@ static const char *find_line(const char *text, const char *word)
 
 bool cgroup_text_key(const char *text, const char *key, uint64_t *value)
 {
-	const char *at = find_line(text, key);
+	const char *at = cgroup_text_line(text, key);
 
 	return at && cgroup_text_digits(&at, "\n", value);
 }
@@ -141,7 +140,7 @@ bool cgroup_text_cpu_max(const char *text, int64_t *quota_ns, int64_t *period_ns
 
 bool cgroup_text_pressure(const char *text, const char *line, uint64_t *total_ns)
 {
-	const char *at = find_line(text, line);
+	const char *at = cgroup_text_line(text, line);
 	const char *total = at ? strstr(at, " total=") : NULL;
 	uint64_t us;
 

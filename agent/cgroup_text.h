@@ -15,6 +15,8 @@ bool cgroup_text_digits(const char **text, const char *ends, uint64_t *value);
 bool cgroup_text_number(const char *text, uint64_t *value);
 /* "1048576\n"; LIMIT_NONE for "max", "-1" and what v1 shows for no limit, a number near 2^63. */
 bool cgroup_text_limit(const char *text, int64_t *limit);
+/* The text after "word " at the start of a line, or NULL. */
+const char *cgroup_text_line(const char *text, const char *word);
 /* The value in the line "key value\n" of a flat keyed file. */
 bool cgroup_text_key(const char *text, const char *key, uint64_t *value);
 /* v2 cpu.max: "20000 100000\n" or "max 100000\n", in microseconds. */

@@ -38,24 +38,6 @@ static bool take_number(const char **text, uint64_t *value)
 	return true;
 }
 
-static const char *next_line(const char *line)
-{
-	line += strcspn(line, "\n");
-	return *line ? line + 1 : line;
-}
-
-/* The rest of the line that begins with word, or NULL. */
-static const char *find_line(const char *text, const char *word)
-{
-	size_t len = strlen(word);
-
-	for (; *text; text = next_line(text)) {
-		if (strncmp(text, word, len) == 0)
-			return text + len;
-	}
-	return NULL;
-}
-
 static int bad_field(struct error *error, const char *file, const char *field)
 {
 	return error_fail(error, -EBADMSG, "%s has no valid %s", file, field);
@@ -97,14 +79,16 @@ static int64_t count_cpus(const char *text)
 {
 	int64_t n = 0;
 
-	for (; *text; text = next_line(text))
-		n += strncmp(text, "cpu", 3) == 0 && text[3] >= '0' && text[3] <= '9';
+	while ((text = strstr(text, "\ncpu"))) {
+		text += strlen("\ncpu");
+		n += *text >= '0' && *text <= '9';
+	}
 	return n;
 }
 
 int machine_parse_stat(const char *text, long hz, struct machine *m, struct error *error)
 {
-	const char *cpu = find_line(text, "cpu ");
+	const char *cpu = cgroup_text_line(text, "cpu");
 	int64_t cpus = count_cpus(text);
 	uint64_t parts[CPU_PARTS], busy;
 	struct cpu_split split;
@@ -140,7 +124,7 @@ static int parse_kib(const char *text, const char *field, uint64_t *bytes, struc
 	uint64_t kib;
 
 	snprintf(word, sizeof(word), "%s:", field);
-	at = find_line(text, word);
+	at = cgroup_text_line(text, word);
 	if (!at || !take_number(&at, &kib) || __builtin_mul_overflow(kib, 1024, bytes))
 		return bad_field(error, "/proc/meminfo", field);
 	return 0;
