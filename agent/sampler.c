@@ -29,7 +29,7 @@ int sampler_open_ops(struct sampler **s, const struct sampler_ops *ops, const st
 		     struct error *error)
 {
 	void *state = NULL;
-	int err = ops->open(&state, fs, error);
+	int err = ops->open(&state, ops, fs, error);
 
 	if (err)
 		return err;

@@ -400,47 +400,25 @@ static size_t take_removals_bpf(void *state, struct removal *out, size_t max, ui
 
 /* --- the tiers ------------------------------------------------------------------------------- */
 
-int sampler_bpf_open(void **state, enum sampler_tier tier, const struct cgroupfs *fs,
-		     uint32_t record_limit, struct error *error)
+static int open_bpf(void **state, const struct sampler_ops *ops, const struct cgroupfs *fs,
+		    struct error *error)
 {
-	switch (tier) {
-	case TIER_T0:
-		return open_method(state, &sampler_bpf_css_method, fs, record_limit, error);
-	case TIER_T1:
-		if (open_method(state, &sampler_bpf_cgroup_method, fs, record_limit, error) == 0)
-			return 0;
-		return open_method(state, &sampler_bpf_cgroup_plain_method, fs, record_limit,
-				   error);
-	case TIER_T2:
-		return open_method(state, &sampler_bpf_task_method, fs, record_limit, error);
-	case TIER_T3:
-		break;
-	}
-	return error_fail(error, -ENOSYS, "%s takes no BPF", sampler_tier_name(tier));
+	int err = open_method(state, ops->methods[0], fs, ops->record_limit, error);
+
+	return err && ops->methods[1]
+		       ? open_method(state, ops->methods[1], fs, ops->record_limit, error)
+		       : err;
 }
 
-static int open_css(void **state, const struct cgroupfs *fs, struct error *error)
-{
-	return sampler_bpf_open(state, TIER_T0, fs, RECORDS_MAX, error);
-}
-
-static int open_cgroup(void **state, const struct cgroupfs *fs, struct error *error)
-{
-	return sampler_bpf_open(state, TIER_T1, fs, RECORDS_MAX, error);
-}
-
-static int open_task(void **state, const struct cgroupfs *fs, struct error *error)
-{
-	return sampler_bpf_open(state, TIER_T2, fs, RECORDS_MAX, error);
-}
-
-#define BPF_TIER(tier_, by_processes_, open_)                                                      \
+#define BPF_TIER(tier_, by_processes_, ...)                                                        \
 	{                                                                                          \
-		.tier = (tier_), .by_processes = (by_processes_), .open = (open_),                 \
-		.close = close_bpf, .pass = pass_bpf, .topology_changed = topology_changed_bpf,    \
+		.tier = (tier_), .by_processes = (by_processes_), .methods = {__VA_ARGS__},        \
+		.record_limit = RECORDS_MAX, .open = open_bpf, .close = close_bpf,                 \
+		.pass = pass_bpf, .topology_changed = topology_changed_bpf,                        \
 		.take_removals = take_removals_bpf,                                                \
 	}
 
-const struct sampler_ops sampler_css_ops = BPF_TIER(TIER_T0, false, open_css);
-const struct sampler_ops sampler_cgroup_ops = BPF_TIER(TIER_T1, false, open_cgroup);
-const struct sampler_ops sampler_task_ops = BPF_TIER(TIER_T2, true, open_task);
+const struct sampler_ops sampler_css_ops = BPF_TIER(TIER_T0, false, &sampler_bpf_css_method);
+const struct sampler_ops sampler_cgroup_ops =
+	BPF_TIER(TIER_T1, false, &sampler_bpf_cgroup_method, &sampler_bpf_cgroup_plain_method);
+const struct sampler_ops sampler_task_ops = BPF_TIER(TIER_T2, true, &sampler_bpf_task_method);

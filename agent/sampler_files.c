@@ -382,10 +382,12 @@ static size_t take_budget(void)
 	return limit.rlim_cur - spare;
 }
 
-static int open_files(void **state, const struct cgroupfs *fs, struct error *error)
+static int open_files(void **state, const struct sampler_ops *ops, const struct cgroupfs *fs,
+		      struct error *error)
 {
 	struct files *f;
 
+	(void)ops;
 	if (fs->cpu_from < 0 && fs->memory_from < 0)
 		return error_fail(error, -ENOENT,
 				  "no mounted cgroup hierarchy tells CPU time or memory");

@@ -8,11 +8,17 @@
 
 #include "agent/sampler.h"
 
+struct sampler_bpf_method;
+
 struct sampler_ops {
 	enum sampler_tier tier;
 	bool by_processes; /* meets only cgroups with processes below them */
+	/* Of tiers with BPF: the one to try first, and the one after it, or NULL. */
+	const struct sampler_bpf_method *methods[2];
+	uint32_t record_limit; /* cgroups per hierarchy, <= CGROUPS_MAX */
 	/* As sampler_open_ops(); *state is the tier's own. */
-	int (*open)(void **state, const struct cgroupfs *fs, struct error *error);
+	int (*open)(void **state, const struct sampler_ops *ops, const struct cgroupfs *fs,
+		    struct error *error);
 	/* Accepts NULL. */
 	void (*close)(void *state);
 	/* As sampler_pass(); *result is zeroed by the caller. */
@@ -50,13 +56,6 @@ static inline bool sampler_meet(struct cgroup *cgroup, uint32_t renewed, uint64_
 	cgroup->reading.have &= ~renewed;
 	return true;
 }
-
-/*
- * Opens T0, T1 or T2 with room for record_limit cgroups (<= CGROUPS_MAX) per hierarchy, to test the
- * overflow.
- */
-int sampler_bpf_open(void **state, enum sampler_tier tier, const struct cgroupfs *fs,
-		     uint32_t record_limit, struct error *error);
 
 /*
  * Opens a tier. -ENOSYS, -EPERM, -ENOENT .. with the reason if it cannot work here. fs is borrowed.

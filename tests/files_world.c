@@ -30,7 +30,7 @@ int files_world_setup(void **state)
 	}
 	cgroup_fixture_open_below(w->fixture, &w->fs);
 	w->topology = topology_new();
-	return sampler_files_ops.open(&w->tier, &w->fs, &error);
+	return sampler_files_ops.open(&w->tier, &sampler_files_ops, &w->fs, &error);
 }
 
 int files_world_teardown(void **state)

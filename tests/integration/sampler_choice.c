@@ -205,10 +205,10 @@ static void test_only_empty_cgroups_may_be_left_out(void **state)
 
 /* --- the best -------------------------------------------------------------------------------- */
 
-static int refuse(void **state, const struct cgroupfs *fs, struct error *reason)
+static int refuse(void **state, const struct sampler_ops *ops, const struct cgroupfs *fs,
+		  struct error *reason)
 {
-	(void)state;
-	(void)fs;
+	(void)state, (void)ops, (void)fs;
 	error_set(reason, "not on this machine");
 	return -ENOSYS;
 }

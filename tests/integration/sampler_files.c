@@ -414,7 +414,7 @@ static void test_nothing_to_read(void **state)
 	void *tier = NULL;
 
 	(void)state;
-	assert_int_equal(sampler_files_ops.open(&tier, &none, &error), -ENOENT);
+	assert_int_equal(sampler_files_ops.open(&tier, &sampler_files_ops, &none, &error), -ENOENT);
 	assert_true(strlen(error.text) > 0);
 	assert_null(tier);
 	sampler_files_ops.close(NULL);

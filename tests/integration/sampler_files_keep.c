@@ -141,7 +141,8 @@ static int read_with_few(const struct files_world *w)
 		topology_at(w->topology, i)->reading = (struct reading){0};
 	}
 	sampler_files_ops.close(w->tier);
-	if (setrlimit(RLIMIT_NOFILE, &low) || sampler_files_ops.open(&tier, &w->fs, NULL))
+	if (setrlimit(RLIMIT_NOFILE, &low) ||
+	    sampler_files_ops.open(&tier, &sampler_files_ops, &w->fs, NULL))
 		return 1;
 	if (getrlimit(RLIMIT_NOFILE, &now) || now.rlim_cur != LOW_LIMIT)
 		return 2;
@@ -172,7 +173,8 @@ static int read_with_none(const struct files_world *w)
 	struct rlimit low = {LOW_LIMIT, LOW_LIMIT};
 	void *tier;
 
-	if (setrlimit(RLIMIT_NOFILE, &low) || sampler_files_ops.open(&tier, &w->fs, &error))
+	if (setrlimit(RLIMIT_NOFILE, &low) ||
+	    sampler_files_ops.open(&tier, &sampler_files_ops, &w->fs, &error))
 		return 1;
 	while (open("/dev/null", O_RDONLY) >= 0)
 		continue;
