@@ -34,16 +34,6 @@ static bool any_asks(const cJSON *spec, const char *member, bool (*asks)(const c
 	return false;
 }
 
-static bool restarts_all(const cJSON *spec)
-{
-	return any_asks(spec, "restartPolicyRules", declared_features_restart_rule);
-}
-
-static bool has_mount_options(const cJSON *spec)
-{
-	return any_asks(spec, "volumeMounts", declared_features_mount);
-}
-
 static bool has_users_on_host_network(const cJSON *spec)
 {
 	return cJSON_IsTrue(object_json_find(spec, "hostNetwork")) &&
@@ -52,11 +42,13 @@ static bool has_users_on_host_network(const cJSON *spec)
 
 static const struct {
 	const char *name;
-	bool (*is_needed)(const cJSON *spec);
+	const char *list; /* of a container; NULL: the spec itself asks for the feature */
+	bool (*asks)(const cJSON *);
 } features[] = {
-	{"RestartAllContainersOnContainerExits", restarts_all},
-	{"UserNamespacesHostNetworkSupport", has_users_on_host_network},
-	{"VolumeBindMountOptions", has_mount_options},
+	{"RestartAllContainersOnContainerExits", "restartPolicyRules",
+	 declared_features_restart_rule},
+	{"UserNamespacesHostNetworkSupport", NULL, has_users_on_host_network},
+	{"VolumeBindMountOptions", "volumeMounts", declared_features_mount},
 };
 
 enum { FEATURES = sizeof(features) / sizeof(features[0]) };
@@ -78,7 +70,8 @@ declared_features declared_features_of_pod(const cJSON *spec)
 	declared_features set = 0;
 
 	for (int i = 0; i < FEATURES; i++)
-		if (features[i].is_needed(spec))
+		if (features[i].list ? any_asks(spec, features[i].list, features[i].asks)
+				     : features[i].asks(spec))
 			set |= (declared_features)(1U << i);
 	return set;
 }

@@ -24,6 +24,8 @@
 #define EACH(name_, below_, element_) {.name = (name_), .below = (below_), .element = (element_)}
 #define END			     {.name = NULL}
 #define ROWS(...)		     ((const struct object_text_row[]){__VA_ARGS__, END})
+/* Of an object whose other rows come after its metadata. */
+#define OBJECT(...)		     ROWS(SOME("metadata", METADATA), __VA_ARGS__)
 /* clang-format on */
 
 /* --- annotations: by their beginnings */
@@ -85,26 +87,6 @@ static const struct object_text_row METADATA[] = {
 	END,
 };
 
-static const struct object_text_row NODE[] = {
-	SOME("metadata", METADATA),
-	SOME("spec", ROWS(ALL("providerID"), ALL("taints"), ALL("unschedulable"))),
-	SOME("status",
-	     ROWS(ALL("allocatable"), ALL("capacity"),
-		  SOME("conditions", ROWS(ALL("lastTransitionTime"), ALL("status"), ALL("type"))),
-		  ALL("declaredFeatures"))),
-	END,
-};
-
-static const struct object_text_row NAMESPACE[] = {
-	SOME("metadata", METADATA),
-	SOME("status", ROWS(ALL("phase"))),
-	END,
-};
-
-static const struct object_text_row PRIORITY_CLASS[] = {ALL("globalDefault"),
-							SOME("metadata", METADATA),
-							ALL("preemptionPolicy"), ALL("value"), END};
-
 /* Of every kind of workload; none has them all. */
 #define WORKLOAD_SPEC                                                                              \
 	ALL("completionMode"), ALL("completions"), ALL("minReadySeconds"), ALL("parallelism"),     \
@@ -131,15 +113,6 @@ static const struct object_text_row WORKLOAD[] = {
 	END,
 };
 
-static const struct object_text_row BUDGET[] = {
-	SOME("metadata", METADATA),
-	ALL("spec"),
-	SOME("status",
-	     ROWS(ALL("currentHealthy"), ALL("desiredHealthy"), ALL("disruptedPods"),
-		  ALL("disruptionsAllowed"), ALL("expectedPods"), ALL("observedGeneration"))),
-	END,
-};
-
 static const struct object_text_row QUOTA[] = {
 	SOME("metadata", METADATA),
 	ALL("spec"),
@@ -153,99 +126,72 @@ static const struct object_text_row GANG[] = {
 	END,
 };
 
-static const struct object_text_row VOLUME[] = {
-	SOME("metadata", METADATA),
-	SOME("spec", ROWS(ALL("accessModes"), ALL("capacity"),
-			  SOME("claimRef", ROWS(ALL("name"), ALL("namespace"), ALL("uid"))),
-			  SOME("csi", ROWS(ALL("driver"))), ALL("hostPath"), ALL("local"),
-			  ALL("nodeAffinity"), ALL("persistentVolumeReclaimPolicy"),
-			  ALL("storageClassName"), ALL("volumeMode"))),
-	SOME("status", ROWS(ALL("phase"))),
-	END,
-};
-
-static const struct object_text_row CLAIM[] = {
-	SOME("metadata", METADATA),
-	SOME("spec", ROWS(ALL("accessModes"), ALL("resources"), ALL("selector"),
-			  ALL("storageClassName"), ALL("volumeMode"), ALL("volumeName"))),
-	SOME("status", ROWS(ALL("accessModes"), ALL("capacity"), ALL("phase"))),
-	END,
-};
-
-static const struct object_text_row STORAGE_CLASS[] = {
-	ALL("allowedTopologies"), SOME("metadata", METADATA), ALL("provisioner"),
-	ALL("reclaimPolicy"),	  ALL("volumeBindingMode"),   END,
-};
-
-static const struct object_text_row CSI_NODE[] = {
-	SOME("metadata", METADATA),
-	SOME("spec", ROWS(SOME("drivers", ROWS(ALL("allocatable"), ALL("name"))))),
-	END,
-};
-
 /* Opaque parameters of a driver and amounts of a device decide about no node. */
 static bool is_placement_member(const char *name)
 {
 	return strcmp(name, "config") != 0 && strcmp(name, "capacity") != 0;
 }
 
-static const struct object_text_row DEVICE_CLASS[] = {SOME("metadata", METADATA),
-						      PICK("spec", is_placement_member), END};
-static const struct object_text_row DEVICE_TAINT_RULE[] = {SOME("metadata", METADATA), ALL("spec"),
-							   END};
-
-static const struct object_text_row RESOURCE_SLICE[] = {
-	SOME("metadata", METADATA),
-	SOME("spec", ROWS(ALL("allNodes"), PICK("devices", is_placement_member), ALL("driver"),
-			  ALL("nodeName"), ALL("nodeSelector"), ALL("perDeviceNodeSelection"),
-			  ALL("pool"), ALL("skipNodeOperations"))),
-	END,
-};
-
 static const struct object_text_row DEVICE_CLAIM_SPEC[] = {PICK("devices", is_placement_member),
 							   END};
-static const struct object_text_row CLAIM_TEMPLATE[] = {
-	SOME("metadata", METADATA),
-	SOME("spec", ROWS(SOME("spec", DEVICE_CLAIM_SPEC))),
-	END,
-};
-static const struct object_text_row DEVICE_CLAIM[] = {
-	SOME("metadata", METADATA),
-	SOME("spec", DEVICE_CLAIM_SPEC),
-	SOME("status",
-	     ROWS(SOME("allocation",
-		       ROWS(SOME("devices",
-				 ROWS(SOME("results", ROWS(ALL("adminAccess"), ALL("device"),
-							   ALL("driver"), ALL("pool"))))),
-			    ALL("nodeSelector"))),
-		  SOME("reservedFor", ROWS(ALL("resource"), ALL("uid"))))),
-	END,
-};
 
 static const struct object_text_row *const tables[OBJECT_KINDS] = {
-	[OBJECT_NODE] = NODE,
-	[OBJECT_NAMESPACE] = NAMESPACE,
-	[OBJECT_PRIORITY_CLASS] = PRIORITY_CLASS,
+	[OBJECT_NODE] =
+		OBJECT(SOME("spec", ROWS(ALL("providerID"), ALL("taints"), ALL("unschedulable"))),
+		       SOME("status", ROWS(ALL("allocatable"), ALL("capacity"),
+					   SOME("conditions", ROWS(ALL("lastTransitionTime"),
+								   ALL("status"), ALL("type"))),
+					   ALL("declaredFeatures")))),
+	[OBJECT_NAMESPACE] = OBJECT(SOME("status", ROWS(ALL("phase")))),
+	[OBJECT_PRIORITY_CLASS] = ROWS(ALL("globalDefault"), SOME("metadata", METADATA),
+				       ALL("preemptionPolicy"), ALL("value")),
 	[OBJECT_REPLICA_SET] = WORKLOAD,
 	[OBJECT_STATEFUL_SET] = WORKLOAD,
 	[OBJECT_DAEMON_SET] = WORKLOAD,
 	[OBJECT_JOB] = WORKLOAD,
 	[OBJECT_REPLICATION_CONTROLLER] = WORKLOAD,
-	[OBJECT_POD_DISRUPTION_BUDGET] = BUDGET,
+	[OBJECT_POD_DISRUPTION_BUDGET] = OBJECT(
+		ALL("spec"), SOME("status", ROWS(ALL("currentHealthy"), ALL("desiredHealthy"),
+						 ALL("disruptedPods"), ALL("disruptionsAllowed"),
+						 ALL("expectedPods"), ALL("observedGeneration")))),
 	[OBJECT_RESOURCE_QUOTA] = QUOTA,
 	[OBJECT_ELASTIC_QUOTA] = QUOTA,
 	[OBJECT_POD_GROUP] = GANG,
 	[OBJECT_COSCHEDULING_GROUP] = GANG,
 	[OBJECT_WORKLOAD] = GANG,
-	[OBJECT_PERSISTENT_VOLUME] = VOLUME,
-	[OBJECT_PERSISTENT_VOLUME_CLAIM] = CLAIM,
-	[OBJECT_STORAGE_CLASS] = STORAGE_CLASS,
-	[OBJECT_CSI_NODE] = CSI_NODE,
-	[OBJECT_DEVICE_CLASS] = DEVICE_CLASS,
-	[OBJECT_DEVICE_TAINT_RULE] = DEVICE_TAINT_RULE,
-	[OBJECT_RESOURCE_SLICE] = RESOURCE_SLICE,
-	[OBJECT_RESOURCE_CLAIM_TEMPLATE] = CLAIM_TEMPLATE,
-	[OBJECT_RESOURCE_CLAIM] = DEVICE_CLAIM,
+	[OBJECT_PERSISTENT_VOLUME] = OBJECT(
+		SOME("spec", ROWS(ALL("accessModes"), ALL("capacity"),
+				  SOME("claimRef", ROWS(ALL("name"), ALL("namespace"), ALL("uid"))),
+				  SOME("csi", ROWS(ALL("driver"))), ALL("hostPath"), ALL("local"),
+				  ALL("nodeAffinity"), ALL("persistentVolumeReclaimPolicy"),
+				  ALL("storageClassName"), ALL("volumeMode"))),
+		SOME("status", ROWS(ALL("phase")))),
+	[OBJECT_PERSISTENT_VOLUME_CLAIM] = OBJECT(
+		SOME("spec", ROWS(ALL("accessModes"), ALL("resources"), ALL("selector"),
+				  ALL("storageClassName"), ALL("volumeMode"), ALL("volumeName"))),
+		SOME("status", ROWS(ALL("accessModes"), ALL("capacity"), ALL("phase")))),
+	[OBJECT_STORAGE_CLASS] =
+		ROWS(ALL("allowedTopologies"), SOME("metadata", METADATA), ALL("provisioner"),
+		     ALL("reclaimPolicy"), ALL("volumeBindingMode")),
+	[OBJECT_CSI_NODE] =
+		OBJECT(SOME("spec", ROWS(SOME("drivers", ROWS(ALL("allocatable"), ALL("name")))))),
+	[OBJECT_DEVICE_CLASS] = OBJECT(PICK("spec", is_placement_member)),
+	[OBJECT_DEVICE_TAINT_RULE] = OBJECT(ALL("spec")),
+	[OBJECT_RESOURCE_SLICE] = OBJECT(SOME(
+		"spec", ROWS(ALL("allNodes"), PICK("devices", is_placement_member), ALL("driver"),
+			     ALL("nodeName"), ALL("nodeSelector"), ALL("perDeviceNodeSelection"),
+			     ALL("pool"), ALL("skipNodeOperations")))),
+	[OBJECT_RESOURCE_CLAIM_TEMPLATE] =
+		OBJECT(SOME("spec", ROWS(SOME("spec", DEVICE_CLAIM_SPEC)))),
+	[OBJECT_RESOURCE_CLAIM] = OBJECT(
+		SOME("spec", DEVICE_CLAIM_SPEC),
+		SOME("status", ROWS(SOME("allocation",
+					 ROWS(SOME("devices",
+						   ROWS(SOME("results",
+							     ROWS(ALL("adminAccess"), ALL("device"),
+								  ALL("driver"), ALL("pool"))))),
+					      ALL("nodeSelector"))),
+				    SOME("reservedFor", ROWS(ALL("resource"), ALL("uid")))))),
 };
 
 /* --- tables of pods */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/arith.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 
@@ -152,22 +153,14 @@ bool resources_next(const struct resources *r, size_t *at, const char **name, in
 
 static int64_t sum(bool had, int64_t a, int64_t b)
 {
-	int64_t value;
-
 	(void)had;
-	if (__builtin_add_overflow(a, b, &value) || value == INT64_MIN)
-		return b > 0 ? INT64_MAX : -INT64_MAX;
-	return value;
+	return int_clamp((__int128)a + b);
 }
 
 static int64_t difference(bool had, int64_t a, int64_t b)
 {
-	int64_t value;
-
 	(void)had;
-	if (__builtin_sub_overflow(a, b, &value) || value == INT64_MIN)
-		return b < 0 ? INT64_MAX : -INT64_MAX;
-	return value;
+	return int_clamp((__int128)a - b);
 }
 
 static int64_t larger(bool had, int64_t a, int64_t b)
@@ -175,19 +168,15 @@ static int64_t larger(bool had, int64_t a, int64_t b)
 	return had && a > b ? a : b;
 }
 
-static void combine_standard(struct resources *to, const struct resources *other, combine *value)
-{
-	for (unsigned int id = 0; id < RESOURCE_STANDARD; id++)
-		if (resources_has(other, id))
-			resources_set(to, (enum resource_id)id,
-				      value(resources_has(to, id), to->of[id], other->of[id]));
-}
-
-static void combine_extended(struct resources *to, const struct resources *other, combine *value)
+static void combine_all(struct resources *to, const struct resources *other, combine *value)
 {
 	uint32_t i = 0, k = 0, count = 0;
 	struct resource_extended *merged;
 
+	for (unsigned int id = 0; id < RESOURCE_STANDARD; id++)
+		if (resources_has(other, id))
+			resources_set(to, (enum resource_id)id,
+				      value(resources_has(to, id), to->of[id], other->of[id]));
 	if (!other->extended_count)
 		return;
 	merged = mem_zalloc((size_t)to->extended_count + other->extended_count, sizeof(*merged));
@@ -215,20 +204,17 @@ static void combine_extended(struct resources *to, const struct resources *other
 
 void resources_add(struct resources *to, const struct resources *more)
 {
-	combine_standard(to, more, sum);
-	combine_extended(to, more, sum);
+	combine_all(to, more, sum);
 }
 
 void resources_max(struct resources *to, const struct resources *other)
 {
-	combine_standard(to, other, larger);
-	combine_extended(to, other, larger);
+	combine_all(to, other, larger);
 }
 
 void resources_subtract(struct resources *to, const struct resources *less)
 {
-	combine_standard(to, less, difference);
-	combine_extended(to, less, difference);
+	combine_all(to, less, difference);
 }
 
 bool resources_equal(const struct resources *a, const struct resources *b)
