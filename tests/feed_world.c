@@ -21,9 +21,8 @@ struct feed_world {
 	struct feed feed;
 };
 
-static double half(void *ctx)
+static double half(void)
 {
-	(void)ctx;
 	return 0.5;
 }
 
@@ -41,10 +40,9 @@ static void open_world(struct feed_world *w, enum object_kind kind)
 	log_start("feed", LOG_LEVEL_ERROR);
 	assert(rc == 0);
 	w->multi = curl_multi_init();
-	kube_json_setup();
 	kube_json_init(&w->json);
 	kube_outbox_init(&w->outbox, ready, NULL);
-	feed_init(&w->feed, kind, kube_timing_usual(), half, NULL, w->session, w->multi, &w->json,
+	feed_init(&w->feed, kind, kube_timing_usual(), half, w->session, w->multi, &w->json,
 		  &w->outbox);
 }
 

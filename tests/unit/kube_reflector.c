@@ -58,9 +58,8 @@ struct row {
 	SERVED(0, "v1", LIST_0), OPENED(0, "begin"),                                               \
 		PAGE(1, "100", NULL, "end; synced; " WATCH("100")), OPENED(0, "")
 
-static double half(void *ctx)
+static double half(void)
 {
-	(void)ctx;
 	return 0.5;
 }
 
@@ -100,7 +99,7 @@ static void tell(enum object_kind kind, const struct row *rows, size_t count)
 	struct buf got = BUF_INIT;
 	int64_t now_ns = 5 * NS_PER_SEC;
 
-	reflector_init(&r, kind, kube_timing_usual(), half, NULL);
+	reflector_init(&r, kind, kube_timing_usual(), half);
 	for (size_t i = 0; i < count; i++) {
 		struct kube_status status;
 		struct reflector_event e = {
@@ -456,7 +455,7 @@ static void source_counts_lists_faults_and_times(void **state)
 
 	(void)state;
 	kube_status_set(&status, 410, "");
-	reflector_init(&r, OBJECT_NODE, kube_timing_usual(), half, NULL);
+	reflector_init(&r, OBJECT_NODE, kube_timing_usual(), half);
 	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
 		e.type = events[i].type;
 		e.now_ns = events[i].at * NS_PER_SEC;

@@ -85,9 +85,7 @@ static void assert_list(const struct outcome *o)
 {
 	assert_int_equal(o->rc, 0);
 	assert_string_equal(found(o), list_found);
-	assert_int_equal(o->s.objects, 6);
 	assert_string_equal(o->s.kind, "PodList");
-	assert_string_equal(o->s.api_version, "v1");
 	assert_string_equal(o->s.resource_version, "10245");
 	assert_string_equal(o->s.continue_token, "eyJ2\"");
 }
@@ -117,7 +115,7 @@ static void empty_lists_have_no_objects(void **state)
 		for (size_t step = 1; step < 4; step++) {
 			split(&o, SPLITTER_LIST, 0, lists[i], step, step);
 			assert_int_equal(o.rc, 0);
-			assert_int_equal(o.s.objects, 0);
+			assert_string_equal(found(&o), "");
 			assert_null(o.s.continue_token);
 			assert_null(o.s.kind);
 			forget(&o);

@@ -29,11 +29,10 @@
 enum { WAIT_MOST_MS = 60000 };
 
 /* Spreads the retries of processes that started together. */
-static double random_share(void *ctx)
+static double random_share(void)
 {
 	uint32_t bits = 0;
 
-	(void)ctx;
 	if (getrandom(&bits, sizeof(bits), GRND_NONBLOCK) != sizeof(bits))
 		return 0.5;
 	return bits / 4294967296.0;
@@ -141,7 +140,7 @@ static int64_t wait_after(struct discoverer *d, const struct kube_status *fault,
 			return 0;
 		}
 	}
-	wait = backoff_next(&d->backoff, &d->timing->backoff, random_share(NULL), now_ns);
+	wait = backoff_next(&d->backoff, &d->timing->backoff, random_share(), now_ns);
 	return fault->retry_after_ns > wait ? fault->retry_after_ns : wait;
 }
 
@@ -295,8 +294,8 @@ static void *run(void *arg)
 static void init_feeds(struct kube *k, const struct kube_timing *timing)
 {
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
-		feed_init(&k->feeds[kind], (enum object_kind)kind, timing, random_share, NULL,
-			  k->session, k->multi, &k->json, &k->outbox);
+		feed_init(&k->feeds[kind], (enum object_kind)kind, timing, random_share, k->session,
+			  k->multi, &k->json, &k->outbox);
 	k->discoverer = (struct discoverer){.feeds = k->feeds, .timing = timing};
 	transfer_init(&k->discoverer.transfer, k->session, k->multi, &hooks, &k->discoverer);
 }
@@ -331,7 +330,6 @@ int kube_start(struct kube **out, const struct kube_config *config,
 	if (!k->multi)
 		mem_exhausted();
 	kube_outbox_init(&k->outbox, ready, ctx);
-	kube_json_setup();
 	kube_json_init(&k->json);
 	init_feeds(k, timing ? timing : kube_timing_usual());
 	rc = thread_start(&k->thread, 0, run, k);

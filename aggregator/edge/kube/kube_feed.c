@@ -320,11 +320,11 @@ static void step(struct feed *f, struct reflector_event *e)
 /* --- life ------------------------------------------------------------------------------------- */
 
 void feed_init(struct feed *f, enum object_kind kind, const struct kube_timing *timing,
-	       double (*random)(void *ctx), void *random_ctx, struct kube_session *session,
-	       CURLM *multi, struct kube_json *json, struct kube_outbox *outbox)
+	       double (*random)(void), struct kube_session *session, CURLM *multi,
+	       struct kube_json *json, struct kube_outbox *outbox)
 {
 	*f = (struct feed){.json = json, .outbox = outbox, .unreported = true};
-	reflector_init(&f->reflector, kind, timing, random, random_ctx);
+	reflector_init(&f->reflector, kind, timing, random);
 	transfer_init(&f->transfer, session, multi, &hooks, f);
 }
 

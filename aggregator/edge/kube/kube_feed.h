@@ -27,11 +27,7 @@ struct kube_json {
 	struct kube_json_block *blocks; /* owned; the newest first */
 };
 
-/*
- * Once before any document. Replaces cJSON's allocator of this process; outside of documents it
- * behaves as before.
- */
-void kube_json_setup(void);
+/* Replaces cJSON's allocator of this process; outside of documents it behaves as before. */
 void kube_json_init(struct kube_json *j);
 void kube_json_fini(struct kube_json *j);
 /*
@@ -138,8 +134,8 @@ struct feed {
 };
 
 void feed_init(struct feed *f, enum object_kind kind, const struct kube_timing *timing,
-	       double (*random)(void *ctx), void *random_ctx, struct kube_session *session,
-	       CURLM *multi, struct kube_json *json, struct kube_outbox *outbox);
+	       double (*random)(void), struct kube_session *session, CURLM *multi,
+	       struct kube_json *json, struct kube_outbox *outbox);
 void feed_fini(struct feed *f);
 /*
  * The result of discovery: SERVED with its apiVersion, UNSERVED, or UNDISCOVERED with the status.

@@ -82,15 +82,11 @@ static void set_hooks(void)
 	cJSON_InitHooks(&hooks);
 }
 
-void kube_json_setup(void)
+void kube_json_init(struct kube_json *j)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, set_hooks);
-}
-
-void kube_json_init(struct kube_json *j)
-{
 	j->blocks = NULL;
 	add_block(j, 0);
 }

@@ -73,13 +73,12 @@ const struct kube_timing *kube_timing_usual(void)
 }
 
 void reflector_init(struct reflector *r, enum object_kind kind, const struct kube_timing *timing,
-		    double (*random)(void *ctx), void *random_ctx)
+		    double (*random)(void))
 {
 	*r = (struct reflector){
 		.kind = kind,
 		.timing = timing,
 		.random = random,
-		.random_ctx = random_ctx,
 		.source = {.state = SOURCE_LISTING},
 	};
 }
@@ -116,8 +115,7 @@ static void watch_now(struct reflector *r, struct reflector_update *u)
 {
 	const struct kube_timing *t = r->timing;
 
-	r->watch_s = t->watch_least_s +
-		     (int)(r->random(r->random_ctx) * (t->watch_most_s - t->watch_least_s));
+	r->watch_s = t->watch_least_s + (int)(r->random() * (t->watch_most_s - t->watch_least_s));
 	r->watch_events = 0;
 	move(r, REFLECTOR_OPENING);
 	u->request = REFLECTOR_WATCH;
@@ -187,8 +185,7 @@ static void pause_troubled(struct reflector *r, enum reflector_state to,
 	int64_t wait_ns;
 
 	say_trouble(r, e->status);
-	wait_ns =
-		backoff_next(&r->backoff, &r->timing->backoff, r->random(r->random_ctx), e->now_ns);
+	wait_ns = backoff_next(&r->backoff, &r->timing->backoff, r->random(), e->now_ns);
 	if (e->status && e->status->retry_after_ns > wait_ns)
 		wait_ns = e->status->retry_after_ns;
 	pause_for(r, to, wait_ns, e->now_ns);

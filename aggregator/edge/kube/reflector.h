@@ -51,8 +51,7 @@ struct reflector {
 	/* fixed after init */
 	enum object_kind kind;
 	const struct kube_timing *timing; /* borrowed */
-	double (*random)(void *ctx); /* [0, 1) */
-	void *random_ctx;
+	double (*random)(void); /* [0, 1) */
 
 	enum reflector_state state;
 	enum reflector_state resume; /* what a pause ends with: LISTING or OPENING */
@@ -106,7 +105,7 @@ struct reflector_update {
 };
 
 void reflector_init(struct reflector *r, enum object_kind kind, const struct kube_timing *timing,
-		    double (*random)(void *ctx), void *random_ctx);
+		    double (*random)(void));
 void reflector_fini(struct reflector *r);
 struct reflector_update reflector_step(struct reflector *r, const struct reflector_event *e);
 /* Path and query of the last ordered request. */

@@ -20,16 +20,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "shared/file.h"
 #include "shared/mem.h"
 
 /* --- files ------------------------------------------------------------------------------------ */
-
-static void close_file(struct session_tls_file *f)
-{
-	if (f->fd >= 0)
-		close(f->fd);
-	f->fd = -1;
-}
 
 static int write_all(int fd, const char *text)
 {
@@ -48,7 +42,7 @@ static int write_all(int fd, const char *text)
 	return 0;
 }
 
-/* second may be NULL. */
+/* second may be NULL. The caller closes the file, also after a failure. */
 static int file_make(struct session_tls_file *f, const char *first, const char *second,
 		     struct error *error)
 {
@@ -64,11 +58,8 @@ static int file_make(struct session_tls_file *f, const char *first, const char *
 		rc = write_all(f->fd, "\n");
 	if (rc == 0 && second)
 		rc = write_all(f->fd, second);
-	if (rc) {
-		error_set(error, "cannot be kept in memory: %s", strerror(-rc));
-		close_file(f);
-		return -EINVAL;
-	}
+	if (rc)
+		return error_fail(error, -EINVAL, "cannot be kept in memory: %s", strerror(-rc));
 	snprintf(f->path, sizeof(f->path), "/proc/self/fd/%d", f->fd);
 	return 0;
 }
@@ -131,8 +122,8 @@ static void digest_add(crypto_generichash_state *state, const char *text)
 
 static void set_close(struct session_tls_set *set)
 {
-	close_file(&set->ca);
-	close_file(&set->pair);
+	file_close(set->ca.fd);
+	file_close(set->pair.fd);
 }
 
 void session_tls_init(struct session_tls *t)

@@ -34,9 +34,9 @@ enum {
 
 enum state { START, KEY, COLON, MEMBER, NEXT_MEMBER, ITEM, NEXT_ITEM, END, BROKEN };
 
-enum member { MEMBER_API_VERSION, MEMBER_KIND, MEMBER_METADATA, MEMBER_ITEMS, MEMBER_OTHER };
+enum member { MEMBER_KIND, MEMBER_METADATA, MEMBER_ITEMS, MEMBER_OTHER };
 
-static const char *const member_names[] = {"apiVersion", "kind", "metadata", "items"};
+static const char *const member_names[] = {"kind", "metadata", "items"};
 
 /* Structure outside of strings. */
 static const bool is_structural[256] = {
@@ -59,7 +59,6 @@ void splitter_init(struct splitter *s, enum splitter_form form,
 void splitter_fini(struct splitter *s)
 {
 	buf_fini(&s->held);
-	free(s->api_version);
 	free(s->kind);
 	free(s->resource_version);
 	free(s->continue_token);
@@ -167,7 +166,6 @@ static void give_object(struct splitter *s, const char *part, size_t len)
 	if (s->dropping) {
 		s->too_large++;
 	} else {
-		s->objects++;
 		s->on_object(s->ctx, whole ? part : s->held.data, whole ? len : s->held.len);
 	}
 	s->dropping = false;
@@ -201,8 +199,6 @@ static int store_member(struct splitter *s, enum member member, const char *text
 		return -EBADMSG;
 	if (member == MEMBER_ITEMS)
 		s->has_items |= cJSON_IsNull(value);
-	else if (member == MEMBER_API_VERSION)
-		store_string(&s->api_version, value);
 	else if (member == MEMBER_KIND)
 		store_string(&s->kind, value);
 	else if (member == MEMBER_METADATA) {

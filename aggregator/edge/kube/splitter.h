@@ -43,10 +43,9 @@ struct splitter {
 	uint64_t offset; /* bytes before this chunk */
 
 	/* results */
-	uint64_t objects;
 	uint64_t too_large; /* objects refused for their size */
 	bool has_items; /* a member "items" was found */
-	char *api_version, *kind; /* of the list; NULL: not given */
+	char *kind; /* of the list; NULL: not given */
 	char *resource_version, *continue_token; /* of its metadata; NULL: not given */
 };
 
