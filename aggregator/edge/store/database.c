@@ -606,7 +606,7 @@ int database_copy(struct database *d, const char *without, int *fd, struct error
 	unlink(path);
 	/* SQLite would make it readable for others; it fills an empty file. */
 	file = open(path, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	rc = file < 0 ? database_file_fail(reason, path, "cannot be made")
+	rc = file < 0 ? error_system(reason, -errno, "%s: cannot be made", path)
 		      : run_with(d, "VACUUM INTO ?1", path, reason);
 	if (!rc)
 		rc = leave_out(path, without, reason);
@@ -641,17 +641,17 @@ static int receive(char *part, const char *path, database_fetcher *fetch, void *
 	int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), rc;
 
 	if (fd < 0)
-		return database_file_fail(reason, part, "cannot be made");
+		return error_system(reason, -errno, "%s: cannot be made", part);
 	rc = fetch(ctx, fd, reason);
 	if (!rc && fsync(fd))
-		rc = database_file_fail(reason, part, "cannot be written");
+		rc = error_system(reason, -errno, "%s: cannot be written", part);
 	close(fd);
 	if (!rc)
 		rc = check_copy(part, reason);
 	if (!rc)
 		database_file_remove_logs(path);
 	if (!rc && rename(part, path))
-		rc = database_file_fail(reason, path, "cannot be made");
+		rc = error_system(reason, -errno, "%s: cannot be made", path);
 	if (rc)
 		unlink(part);
 	return rc;

@@ -103,7 +103,5 @@ int database_file_set_aside(const char *dir, const char *path, const char *why, 
 size_t database_file_count_aside(const char *dir);
 /* The logs of a database that was removed: SQLite would apply them to its successor. */
 void database_file_remove_logs(const char *path);
-/* errno as a failure, "PATH: WHAT: ..", and as the negative value. */
-int database_file_fail(struct error *error, const char *path, const char *what);
 /* Size of the database and its log. */
 uint64_t database_file_bytes(const char *path);

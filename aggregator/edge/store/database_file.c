@@ -30,19 +30,12 @@ char *database_file_path(const char *dir)
 	return mem_printf("%s/" NAME, dir);
 }
 
-int database_file_fail(struct error *error, const char *path, const char *what)
-{
-	int rc = -errno;
-
-	return error_fail(error, rc, "%s: %s: %s", path, what, strerror(-rc));
-}
-
 static int make_file(const char *path, struct error *error)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
 	if (fd < 0)
-		return database_file_fail(error, path, "cannot be made");
+		return error_system(error, -errno, "%s: cannot be made", path);
 	close(fd);
 	return 0;
 }
@@ -52,22 +45,23 @@ int database_file_make(const char *dir, const char *path, struct error *error)
 	struct stat st;
 
 	if (mkdir(dir, 0700) && errno != EEXIST)
-		return database_file_fail(error, dir, "cannot be made");
+		return error_system(error, -errno, "%s: cannot be made", dir);
 	if (stat(dir, &st))
-		return database_file_fail(error, dir, "cannot be looked at");
+		return error_system(error, -errno, "%s: cannot be looked at", dir);
 	if (!S_ISDIR(st.st_mode))
 		return error_fail(error, -ENOTDIR, "%s: is no directory", dir);
 	if (access(dir, W_OK | X_OK))
-		return database_file_fail(error, dir, "cannot be written");
+		return error_system(error, -errno, "%s: cannot be written", dir);
 	if (lstat(path, &st))
-		return errno == ENOENT ? make_file(path, error)
-				       : database_file_fail(error, path, "cannot be looked at");
+		return errno == ENOENT
+			       ? make_file(path, error)
+			       : error_system(error, -errno, "%s: cannot be looked at", path);
 	if (!S_ISREG(st.st_mode)) {
 		error_set(error, "%s: is no file: move it away", path);
 		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
 	}
 	if (access(path, R_OK | W_OK))
-		return database_file_fail(error, path, "cannot be read and written");
+		return error_system(error, -errno, "%s: cannot be read and written", path);
 	return 0;
 }
 
@@ -125,7 +119,7 @@ int database_file_set_aside(const char *dir, const char *path, const char *why, 
 		char *into = mem_printf("%s%s", to, suffixes[i]);
 
 		if (rename(from, into) && errno != ENOENT)
-			rc = database_file_fail(error, from, "cannot be set aside");
+			rc = error_system(error, -errno, "%s: cannot be set aside", from);
 		free(from);
 		free(into);
 	}
