@@ -106,7 +106,7 @@ static void set_baselines(struct account *a, const struct tick *k)
 			track_read(&a->table.tracks[i], &topology_at(k->topology, i)->reading,
 				   k->slow);
 	account_node_start(&a->node, &a->machine, k->mono_ns);
-	account_machine_start(&a->counters, &a->machine);
+	a->counters = (struct account_machine){.last = a->machine};
 	a->started = true;
 	a->slow_ns = k->mono_ns;
 }
@@ -382,7 +382,8 @@ static void clamp_histogram(struct histogram *h, const struct moments32 *m)
 
 static void fill_node(struct account *a, struct node_sample *node, const struct account_self *self)
 {
-	a->node_stats.unsettled_ns += account_node_take_unsettled(&a->node);
+	a->node_stats.unsettled_ns += a->node.unsettled_ns;
+	a->node.unsettled_ns = 0;
 	stats_settle(&a->node_stats, a->machine.cpu_capacity_milli);
 	stats_pack(&a->node_stats, &node->usage);
 	node->cpu_hist = a->cpu_hist;
@@ -394,7 +395,8 @@ static void fill_node(struct account *a, struct node_sample *node, const struct 
 		(int64_t)(a->machine.mem_available_bytes < a->machine.mem_total_bytes
 				  ? a->machine.mem_available_bytes
 				  : a->machine.mem_total_bytes);
-	node->cpu_split = account_machine_take_split(&a->counters);
+	node->cpu_split = a->counters.split;
+	a->counters.split = (struct cpu_split){0};
 	node->tier = self->tier;
 	node->rate_hz = (float)((double)a->ticks / a->node_stats.seconds);
 	node->missed_ticks = self->missed_ticks;

@@ -49,14 +49,6 @@ double account_node_tick(struct account_node *n, uint64_t cgroups_ns, const stru
 	return (double)cgroups_ns + assumed;
 }
 
-double account_node_take_unsettled(struct account_node *n)
-{
-	double unsettled = n->unsettled_ns;
-
-	n->unsettled_ns = 0;
-	return unsettled;
-}
-
 /* --- the machine's counters ------------------------------------------------------------------- */
 
 /*
@@ -104,11 +96,6 @@ static void add_pressure(struct machine *last, const struct machine *m, struct s
 		use->have |= USAGE_STALL_CPU;
 }
 
-void account_machine_start(struct account_machine *a, const struct machine *m)
-{
-	*a = (struct account_machine){.last = *m};
-}
-
 void account_machine_read(struct account_machine *a, const struct machine *m, struct slow_use *use)
 {
 	add_split(a, &m->cpu);
@@ -116,12 +103,4 @@ void account_machine_read(struct account_machine *a, const struct machine *m, st
 		add_pressure(&a->last, m, use);
 	a->last.psi_known = m->psi_known;
 	a->last.psi_cpu_full_known = m->psi_cpu_full_known;
-}
-
-struct cpu_split account_machine_take_split(struct account_machine *a)
-{
-	struct cpu_split split = a->split;
-
-	a->split = (struct cpu_split){0};
-	return split;
 }

@@ -38,18 +38,14 @@ void account_node_start(struct account_node *n, const struct machine *m, int64_t
  */
 double account_node_tick(struct account_node *n, uint64_t cgroups_ns, const struct machine *m,
 			 int64_t mono_ns, int64_t dt_ns, bool slow);
-/* Measured less assumed time since the last call. */
-double account_node_take_unsettled(struct account_node *n);
 
 /* The machine's own counters from one reading to the next. */
 struct account_machine {
 	/* the last reading; of a counter that went back a little, the one before */
 	struct machine last;
-	struct cpu_split split; /* since the last take */
+	struct cpu_split split; /* of this interval so far */
 };
 
-/* The first reading. */
-void account_machine_start(struct account_machine *a, const struct machine *m);
 /*
  * A slow tick's reading. The machine's pressure, if it has any, replaces that of the root cgroup in
  * *use. CPU contention also needs the throttled time in *use:
@@ -60,5 +56,3 @@ void account_machine_start(struct account_machine *a, const struct machine *m);
  * machine's pressure counts it once.
  */
 void account_machine_read(struct account_machine *a, const struct machine *m, struct slow_use *use);
-/* The CPU time since the last call. */
-struct cpu_split account_machine_take_split(struct account_machine *a);

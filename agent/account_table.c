@@ -56,11 +56,6 @@ void account_table_fini(struct account_table *table)
 
 /* --- tracks ----------------------------------------------------------------------------------- */
 
-struct by_serial {
-	uint64_t serial;
-	size_t index;
-};
-
 /*
  * A track per cgroup, at its index; moved_to[i] becomes the new index of the old track i, or stays
  * CGROUP_NONE.
@@ -70,14 +65,14 @@ static struct track *make_tracks(const struct account_table *table, struct topol
 {
 	size_t count = topology_count(t);
 	struct track *tracks = mem_zalloc(count, sizeof(*tracks));
-	struct by_serial *old = mem_zalloc(table->count, sizeof(*old));
+	struct track_id *old = mem_zalloc(table->count, sizeof(*old));
 
 	for (size_t i = 0; i < table->count; i++)
-		old[i] = (struct by_serial){table->tracks[i].serial, i};
+		old[i] = (struct track_id){table->tracks[i].serial, (int)i};
 	qsort(old, table->count, sizeof(*old), array_compare_uint64);
 	for (size_t i = 0; i < count; i++) {
 		const struct cgroup *c = topology_at(t, i);
-		const struct by_serial *found =
+		const struct track_id *found =
 			bsearch(&c->serial, old, table->count, sizeof(*old), array_compare_uint64);
 
 		if (found) {

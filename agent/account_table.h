@@ -9,6 +9,7 @@
 #include "agent/account_track.h"
 #include "agent/workload.h"
 
+/* A cgroup by a number: its id, or its serial. */
 struct track_id {
 	uint64_t id;
 	int index;

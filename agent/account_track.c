@@ -31,11 +31,6 @@ static uint32_t have_of(int c)
 	return c == TRACK_CPU ? (uint32_t)HAVE_CPU : usage_counters[c - 1].have;
 }
 
-static bool is_time(int c)
-{
-	return c == TRACK_CPU || usage_counters[c - 1].is_time;
-}
-
 void track_init(struct track *tr, const struct cgroup *c, int64_t first_ns)
 {
 	*tr = (struct track){
@@ -53,10 +48,11 @@ void track_init(struct track *tr, const struct cgroup *c, int64_t first_ns)
 /* The use since the last reading. base: this reading is the baseline and counts nothing. */
 static void advance(struct track *tr, int c, uint64_t value, bool base)
 {
+	bool is_time = c == TRACK_CPU || usage_counters[c - 1].is_time;
 	uint64_t last = tr->last[c];
 
 	tr->based |= 1u << c;
-	if (!base && is_time(c) && value < last && last - value < TIME_SLACK_NS)
+	if (!base && is_time && value < last && last - value < TIME_SLACK_NS)
 		value = last;
 	tr->last[c] = value;
 	if (base)
@@ -76,19 +72,14 @@ static void read_cpu(struct track *tr, const struct reading *r)
 	tr->cpu_whole = !local;
 }
 
-static void read_slow_counter(struct track *tr, int c, const struct reading *r)
-{
-	bool known = tr->based & (1u << c);
-
-	/* A counter new with a later tier may be as old as its cgroup. */
-	if (r->have & have_of(c))
-		advance(tr, c, r->counter[c - 1], !known && (tr->at_start || tr->slow_seen));
-}
-
 static void read_slow(struct track *tr, const struct reading *r)
 {
+	/* A counter new with a later tier may be as old as its cgroup. */
+	bool base = tr->at_start || tr->slow_seen;
+
 	for (int c = TRACK_THROTTLED; c <= COUNTERS_COUNTED; c++)
-		read_slow_counter(tr, c, r);
+		if (r->have & have_of(c))
+			advance(tr, c, r->counter[c - 1], base && !(tr->based & (1u << c)));
 	for (int c = COUNTERS_COUNTED + 1; c < TRACK_COUNTERS; c++)
 		tr->used[c] = r->counter[c - 1];
 	tr->slow_seen = true;

@@ -237,19 +237,12 @@ static bool has_ipc(const struct option_list *urls)
 	return false;
 }
 
-static int try_sampling(void *ctx, struct error *reason)
-{
-	struct agent *a = ctx;
-
-	return sampling_try(a->sampling, reason);
-}
-
 /* After the last step that needs privileges, before the first thread: threads inherit. */
 static int drop_privileges(struct agent *a, struct error *reason)
 {
 	const struct confine_config config = {
-		.trial = try_sampling,
-		.ctx = a,
+		.trial = sampling_try,
+		.ctx = a->sampling,
 		.unix_sockets = has_ipc(&a->config->aggregators),
 	};
 

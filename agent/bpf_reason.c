@@ -101,20 +101,14 @@ static bool has_capability(const struct __user_cap_data_struct *data, int capabi
 	return data[capability / 32].effective & 1U << capability % 32;
 }
 
-static bool read_capabilities(struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3])
-{
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-
-	return syscall(SYS_capget, &header, data) == 0;
-}
-
 /* The missing capabilities, or NULL. CAP_SYS_ADMIN includes both. */
 static const char *missing_capabilities(void)
 {
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 	bool bpf, perfmon;
 
-	if (!read_capabilities(data) || has_capability(data, CAP_SYS_ADMIN))
+	if (syscall(SYS_capget, &header, data) || has_capability(data, CAP_SYS_ADMIN))
 		return NULL;
 	bpf = has_capability(data, CAP_BPF);
 	perfmon = has_capability(data, CAP_PERFMON);

@@ -57,13 +57,8 @@ static int lower_all(struct error *reason)
 	return apply(reason);
 }
 
-static int drop_all(struct error *reason)
-{
-	capng_clear(CAPNG_SELECT_CAPS | CAPNG_SELECT_AMBIENT);
-	return apply(reason);
-}
-
-static int drop_but_kept(struct error *reason)
+/* Drops all capabilities, or all but those that are kept. */
+static int drop(bool keep, struct error *reason)
 {
 	enum { KEPT = sizeof(kept_capabilities) / sizeof(kept_capabilities[0]) };
 	bool permitted[KEPT];
@@ -72,7 +67,7 @@ static int drop_but_kept(struct error *reason)
 		permitted[i] = capng_have_capability(CAPNG_PERMITTED, kept_capabilities[i]);
 	capng_clear(CAPNG_SELECT_CAPS | CAPNG_SELECT_AMBIENT);
 	for (int i = 0; i < KEPT; i++) {
-		if (permitted[i])
+		if (keep && permitted[i])
 			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED,
 				     kept_capabilities[i]);
 	}
@@ -87,7 +82,7 @@ static int drop_capabilities(const struct confine_config *config, bool *kept, st
 	if (rc)
 		return rc;
 	*kept = config->trial(config->ctx, &why) != 0;
-	rc = *kept ? drop_but_kept(reason) : drop_all(reason);
+	rc = drop(*kept, reason);
 	if (rc || !*kept)
 		return rc;
 	rc = config->trial(config->ctx, reason);

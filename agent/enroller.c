@@ -178,20 +178,9 @@ enum enrolling_result enrolling_take(struct enrolling *e, const struct buf *answ
 	return result;
 }
 
-void enrolling_renew(struct enrolling *e, int64_t mono_ns)
-{
-	e->due_ns = mono_ns;
-	e->renew = true;
-}
-
 void enrolling_doubt(struct enrolling *e, int64_t mono_ns)
 {
 	e->doubt = true;
 	if (!e->refused && e->due_ns > mono_ns)
 		e->due_ns = mono_ns;
-}
-
-void enrolling_fini(struct enrolling *e)
-{
-	sodium_memzero(e, sizeof(*e));
 }

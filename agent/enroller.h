@@ -57,8 +57,5 @@ int enrolling_ask(struct enrolling *e, const struct enroller *en, const char *no
 		  struct error *error);
 enum enrolling_result enrolling_take(struct enrolling *e, const struct buf *answer, int64_t mono_ns,
 				     int64_t wall_ns, struct error *error);
-/* Enrols at once, or after the answer under way. */
-void enrolling_renew(struct enrolling *e, int64_t mono_ns);
 /* Frames get no answers: enrols at once, or after the pause of a refusal. */
 void enrolling_doubt(struct enrolling *e, int64_t mono_ns);
-void enrolling_fini(struct enrolling *e); /* wipes it */

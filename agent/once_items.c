@@ -8,20 +8,14 @@
 #include "shared/array.h"
 #include "shared/mem.h"
 
-static const struct entry *find_entry(const struct interval *i, uint32_t ref)
-{
-	size_t at = array_lower_bound(&ref, i->entries, i->entry_count, sizeof(i->entries[0]),
-				      array_compare_uint32);
-
-	return at < i->entry_count && i->entries[at].ref == ref ? &i->entries[at] : NULL;
-}
-
 /* The pod by which an item is sorted, or itself. */
 static const struct entry *leader(const struct interval *i, const struct entry *e)
 {
-	const struct entry *pod = e->entity->parent ? find_entry(i, e->entity->parent) : NULL;
+	uint32_t ref = e->entity->parent;
+	size_t at = array_lower_bound(&ref, i->entries, i->entry_count, sizeof(i->entries[0]),
+				      array_compare_uint32);
 
-	return pod ? pod : e;
+	return ref && at < i->entry_count && i->entries[at].ref == ref ? &i->entries[at] : e;
 }
 
 static double cpu_milli(const struct entry *e)

@@ -35,11 +35,9 @@
 #include "shared/log.h"
 #include "shared/mem.h"
 
-#define RING_SPAN_NS  (15 * 60 * NS_PER_SEC)
-#define REPLY_NS      (5 * NS_PER_SEC)
-#define SILENCE_NS    (15 * NS_PER_SEC)
-#define FULL_EVERY_NS (60 * NS_PER_SEC)
-#define FAR_NS	      (60 * NS_PER_SEC)
+#define RING_SPAN_NS (15 * 60 * NS_PER_SEC)
+#define SILENCE_NS   (15 * NS_PER_SEC)
+#define FAR_NS	     (60 * NS_PER_SEC)
 
 enum { URLS_MAX = 8, SENDERS_MAX = 16 };
 
@@ -205,8 +203,6 @@ static struct sender_config sender_config(const struct publisher *p)
 		.enroller = p->enroller,
 		.wall_ns = clock_wall_ns,
 		.first = oldest ? oldest->sequence - oldest->merged + 1 : 1,
-		.reply_timeout_ns = REPLY_NS,
-		.full_every_ns = FULL_EVERY_NS,
 		.boot_ns = clock_boot_ns,
 	};
 
@@ -427,11 +423,8 @@ static int check_urls(struct publisher *p, struct error *error)
 		return error_fail(error, -EINVAL,
 				  "--aggregator: %zu given, at most %d are possible", urls->count,
 				  URLS_MAX);
-	for (size_t i = 0; i < urls->count && !rc; i++) {
-		rc = sender_check(urls->items[i], &config, error);
-		if (!rc)
-			rc = endpoint_parse(&p->targets[i].endpoint, urls->items[i], error);
-	}
+	for (size_t i = 0; i < urls->count && !rc; i++)
+		rc = sender_check(&p->targets[i].endpoint, urls->items[i], &config, error);
 	return rc;
 }
 

@@ -23,6 +23,7 @@
  * What can fail: opening; a walk fails or meets no cgroup, which ends the tier. T2 does not meet
  * cgroups without a process below them: they keep their last reading, and a pass cannot miss one.
  */
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,10 +122,11 @@ static void close_bpf(void *state)
 
 	if (!b)
 		return;
-	sampler_bpf_walks_close(&b->walks);
-	sampler_bpf_object_close(&b->object);
-	for (int h = 0; h < HIERARCHIES; h++)
+	for (int h = 0; h < HIERARCHIES; h++) {
+		bpf_link__destroy(b->walks.link[h]);
 		free(b->hint[h]);
+	}
+	sampler_bpf_object_close(&b->object);
 	free(b);
 }
 

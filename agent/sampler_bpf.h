@@ -48,8 +48,8 @@ struct sampler_bpf_object {
 int sampler_bpf_object_open(struct sampler_bpf_object *o, const struct sampler_bpf_source *source,
 			    uint32_t record_limit, bool keep_removals, struct error *error);
 void sampler_bpf_object_close(struct sampler_bpf_object *o);
-/* Asks the CPUs that were offline so far, if any. */
-void sampler_bpf_object_learn(struct sampler_bpf_object *o);
+/* Asks the CPUs that were offline so far. Returns the first failure other than being offline. */
+int sampler_bpf_object_learn(struct sampler_bpf_object *o);
 /* Maps the first `count` records (up to RECORDS_MAX); may move them. -ENOMEM with the reason. */
 int sampler_bpf_object_reach(struct sampler_bpf_object *o, uint32_t count, struct error *error);
 
@@ -83,5 +83,3 @@ extern const struct sampler_bpf_method sampler_bpf_css_method; /* T0 */
 extern const struct sampler_bpf_method sampler_bpf_cgroup_method; /* T1 */
 extern const struct sampler_bpf_method sampler_bpf_cgroup_plain_method; /* T1, of 6.1 */
 extern const struct sampler_bpf_method sampler_bpf_task_method; /* T2 */
-
-void sampler_bpf_walks_close(struct sampler_bpf_walks *w);

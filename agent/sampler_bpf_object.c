@@ -226,8 +226,7 @@ static int ask_cpu(struct sampler_bpf_object *o, __u32 cpu)
 	return err;
 }
 
-/* Asks each CPU without an address; returns the first failure other than being offline. */
-static int ask_offline_cpus(struct sampler_bpf_object *o)
+int sampler_bpf_object_learn(struct sampler_bpf_object *o)
 {
 	uint32_t left = 0;
 	int failed = 0;
@@ -244,12 +243,6 @@ static int ask_offline_cpus(struct sampler_bpf_object *o)
 	return failed;
 }
 
-void sampler_bpf_object_learn(struct sampler_bpf_object *o)
-{
-	if (o->offline_count)
-		ask_offline_cpus(o);
-}
-
 static int learn_offsets(struct sampler_bpf_object *o, struct error *error)
 {
 	const struct walk_knobs *knobs = knobs_of(o);
@@ -263,7 +256,7 @@ static int learn_offsets(struct sampler_bpf_object *o, struct error *error)
 	o->offline_cpus = mem_zalloc(knobs->cpu_count, sizeof(*o->offline_cpus));
 	memcpy(o->offline_cpus, knobs->cpu_id, knobs->cpu_count * sizeof(*o->offline_cpus));
 	o->offline_count = knobs->cpu_count;
-	err = ask_offline_cpus(o);
+	err = sampler_bpf_object_learn(o);
 	if (!err && !o->state->cpus_learned)
 		err = -ENXIO;
 	if (!err)

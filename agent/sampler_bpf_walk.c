@@ -45,12 +45,6 @@ static const struct bpf_reason_need task_needs[] = {
 	{NULL, NULL},
 };
 
-void sampler_bpf_walks_close(struct sampler_bpf_walks *w)
-{
-	for (int h = 0; h < HIERARCHIES; h++)
-		bpf_link__destroy(w->link[h]);
-}
-
 static int find_root_id(struct sampler_bpf_walks *w, int h, int root_fd)
 {
 	struct stat st;

@@ -311,8 +311,9 @@ int sampling_tick(struct sampling *s, uint64_t missed, struct error *error)
 	return rc;
 }
 
-int sampling_try(struct sampling *s, struct error *error)
+int sampling_try(void *sampling, struct error *error)
 {
+	struct sampling *s = sampling;
 	struct pass_result result;
 
 	return sampler_pass(s->sampler, s->topology, PASS_SLOW, ++s->pass, &result, error);

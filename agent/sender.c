@@ -52,6 +52,7 @@
 #include "agent/sender.h"
 
 #include <errno.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,7 +117,7 @@ struct sender {
 	struct sender_stats stats;
 };
 
-static int check(struct endpoint *endpoint, const char *url, const struct sender_config *config,
+int sender_check(struct endpoint *endpoint, const char *url, const struct sender_config *config,
 		 struct error *reason)
 {
 	int rc = endpoint_parse(endpoint, url, reason);
@@ -137,19 +138,12 @@ static int check(struct endpoint *endpoint, const char *url, const struct sender
 	return 0;
 }
 
-int sender_check(const char *url, const struct sender_config *config, struct error *reason)
-{
-	struct endpoint endpoint;
-
-	return check(&endpoint, url, config, reason);
-}
-
 int sender_open(struct sender **out, const char *url, const struct sender_config *config,
 		struct error *reason)
 {
 	struct endpoint endpoint;
 	struct sender *s;
-	int rc = check(&endpoint, url, config, reason);
+	int rc = sender_check(&endpoint, url, config, reason);
 
 	if (!rc && endpoint.kind == ENDPOINT_TCP && !endpoint_is_address(&endpoint))
 		rc = error_fail(reason, -EINVAL, "%s: not an address", url);
@@ -187,7 +181,7 @@ void sender_close(struct sender *s)
 	if (!s)
 		return;
 	end_flight(s);
-	enrolling_fini(&s->enrolling);
+	sodium_memzero(&s->enrolling, sizeof(s->enrolling));
 	sender_socket_close(s->socket);
 	free(s);
 }
@@ -717,7 +711,8 @@ int64_t sender_step(struct sender *s, const struct ring *ring, int64_t mono_ns)
 
 void sender_renew_key(struct sender *s, int64_t mono_ns)
 {
-	enrolling_renew(&s->enrolling, mono_ns);
+	s->enrolling.due_ns = mono_ns;
+	s->enrolling.renew = true;
 }
 
 int sender_fd(const struct sender *s)

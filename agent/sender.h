@@ -9,6 +9,7 @@
 #include "agent/ring.h"
 #include "shared/frame.h"
 #include "shared/keyring.h"
+#include "shared/endpoint.h"
 #include "shared/error.h"
 
 struct sender_config {
@@ -44,7 +45,8 @@ struct sender_stats {
 struct sender;
 
 /* url: tcp://host:port or ipc:///path. -EINVAL: another scheme, tcp:// without a key, or "*". */
-int sender_check(const char *url, const struct sender_config *config, struct error *error);
+int sender_check(struct endpoint *endpoint, const char *url, const struct sender_config *config,
+		 struct error *error);
 /*
  * Checks the URL and starts threads; connects when there is an interval to send. -EINVAL for a
  * name: the host must be an address.

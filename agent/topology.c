@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "shared/arith.h"
+#include "shared/array.h"
 #include "shared/hash.h"
 #include "shared/mem.h"
 
@@ -354,23 +355,15 @@ struct cgroup *topology_at(struct topology *t, size_t index)
 
 int topology_find(const struct topology *t, enum hierarchy h, uint64_t id, int hint)
 {
-	size_t low = 0, high = t->by_id_count[h];
+	size_t count = t->by_id_count[h], at;
 
 	if (!id)
 		return CGROUP_NONE;
 	if (hint >= 0 && (size_t)hint < t->count && t->cgroups[hint].id[h] == id)
 		return hint;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (t->by_id[h][middle].id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < t->by_id_count[h] && t->by_id[h][low].id == id)
-		return t->by_id[h][low].index;
-	return CGROUP_NONE;
+	at = array_lower_bound(&id, t->by_id[h], count, sizeof(struct id_slot),
+			       array_compare_uint64);
+	return at < count && t->by_id[h][at].id == id ? t->by_id[h][at].index : CGROUP_NONE;
 }
 
 /* A path is refused once per hierarchy, so the worst hierarchy counts. */

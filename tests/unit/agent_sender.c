@@ -650,6 +650,7 @@ static void test_open_refusals(void **state)
 	};
 	struct sender_config config = {.keys = &none};
 	struct sender *sender = NULL;
+	struct endpoint endpoint;
 	struct error error;
 
 	(void)state;
@@ -665,7 +666,7 @@ static void test_open_refusals(void **state)
 	sender_close(NULL);
 	/* A name may be configured, but who opens has looked it up. */
 	config.keys = &one;
-	assert_int_equal(sender_check("tcp://name:1", &config, &error), 0);
+	assert_int_equal(sender_check(&endpoint, "tcp://name:1", &config, &error), 0);
 	assert_int_equal(sender_open(&sender, "tcp://name:1", &config, &error), -EINVAL);
 	assert_non_null(strstr(error.text, "not an address"));
 }
