@@ -10,29 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/arith.h"
+#include "aggregator/model/object_json.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 
-/*
- * A key before it is copied; `place` makes the first of equal keys win, as a reader of JSON that
- * stops there would have it.
- */
-struct member {
-	const char *key, *value; /* value NULL: null */
-	size_t place;
-};
-
-static int compare_members(const void *a, const void *b)
-{
-	const struct member *x = a, *y = b;
-
-	return strcmp(x->key, y->key) ?: COMPARE(x->place, y->place);
-}
-
 /* The members that are wanted, in the order of the object; *count of them. */
-static int collect(const cJSON *json, bool (*wanted)(const char *key), struct member *members,
-		   size_t *count, struct error *error)
+static int collect(const cJSON *json, bool (*wanted)(const char *key),
+		   struct object_member *members, size_t *count, struct error *error)
 {
 	*count = 0;
 	for (const cJSON *item = json->child; item; item = item->next) {
@@ -41,55 +25,40 @@ static int collect(const cJSON *json, bool (*wanted)(const char *key), struct me
 		if (!cJSON_IsString(item) && !cJSON_IsNull(item))
 			return error_fail(error, -EINVAL, "\"%.100s\" must be a string",
 					  item->string);
-		members[*count] = (struct member){item->string, cJSON_GetStringValue(item), *count};
+		members[*count] = (struct object_member){item, *count};
 		++*count;
 	}
 	return 0;
 }
 
-/*
- * Sorts, and drops all but the first of equal keys, and those that are null; returns how many are
- * left.
- */
-static size_t sort_members(struct member *members, size_t count)
+/* Without those that are null. */
+static void copy_members(struct object_member *members, size_t all, struct labels *out)
 {
-	const char *before = NULL;
-	size_t kept = 0;
-
-	qsort(members, count, sizeof(*members), compare_members);
-	for (size_t i = 0; i < count; i++) {
-		bool first = !before || strcmp(before, members[i].key) != 0;
-
-		before = members[i].key;
-		if (first && members[i].value)
-			members[kept++] = members[i];
-	}
-	return kept;
-}
-
-static void copy_members(const struct member *members, size_t count, struct labels *out)
-{
-	size_t size = count * sizeof(struct label);
+	size_t count = 0, size;
 	char *at;
 
+	for (size_t i = 0; i < all; i++)
+		if (cJSON_IsString(members[i].item))
+			members[count++] = members[i];
+	size = count * sizeof(struct label);
 	out->count = count;
 	out->of = NULL;
 	if (!count)
 		return;
 	for (size_t i = 0; i < count; i++)
-		size += strlen(members[i].key) + strlen(members[i].value) + 2;
+		size += strlen(members[i].item->string) + strlen(members[i].item->valuestring) + 2;
 	out->of = mem_alloc(size);
 	at = (char *)(out->of + count);
 	for (size_t i = 0; i < count; i++) {
-		out->of[i].key = mem_put_text(&at, members[i].key);
-		out->of[i].value = mem_put_text(&at, members[i].value);
+		out->of[i].key = mem_put_text(&at, members[i].item->string);
+		out->of[i].value = mem_put_text(&at, members[i].item->valuestring);
 	}
 }
 
 int labels_read_some(const cJSON *json, bool (*wanted)(const char *key), struct labels *out,
 		     struct error *error)
 {
-	struct member *members;
+	struct object_member *members;
 	size_t count;
 	int err;
 
@@ -102,7 +71,7 @@ int labels_read_some(const cJSON *json, bool (*wanted)(const char *key), struct 
 	members = mem_zalloc((size_t)cJSON_GetArraySize(json), sizeof(*members));
 	err = collect(json, wanted, members, &count, error);
 	if (!err)
-		copy_members(members, sort_members(members, count), out);
+		copy_members(members, object_members_sort(members, count), out);
 	free(members);
 	return err;
 }

@@ -14,6 +14,7 @@
 
 #include "aggregator/model/object.h"
 #include "aggregator/model/object_bounds.h"
+#include "shared/arith.h"
 #include "shared/mem.h"
 #include "shared/quantity.h"
 #include "shared/timefmt.h"
@@ -197,10 +198,21 @@ static bool is_cpu(const char *name)
 	       strcmp(name, "limits.cpu") == 0;
 }
 
+bool object_json_amount(const struct object_json *list, const cJSON *item, int64_t *amount)
+{
+	struct error error;
+
+	if (!object_json_quantity(
+		    item, is_cpu(item->string) ? quantity_parse_milli : quantity_parse_units,
+		    amount, &error))
+		return true;
+	object_json_fail(list, item->string, "%s", error.text);
+	return false;
+}
+
 bool object_json_resources(const struct object_json *of, const char *key, struct resources *out)
 {
 	const struct object_json list = object_json_object(of, key);
-	struct error error;
 
 	if (object_json_count(&list) > OBJECT_RESOURCES_MAX) {
 		object_json_fail(of, key, "must not name more than %d resources",
@@ -211,17 +223,29 @@ bool object_json_resources(const struct object_json *of, const char *key, struct
 		int64_t amount;
 
 		/* Of equal names the first counts, as everywhere. */
-		if (object_json_find(list.json, item->string) != item)
-			continue;
-		if (object_json_quantity(item,
-					 is_cpu(item->string) ? quantity_parse_milli
-							      : quantity_parse_units,
-					 &amount, &error))
-			object_json_fail(&list, item->string, "%s", error.text);
-		else
+		if (object_json_find(list.json, item->string) == item &&
+		    object_json_amount(&list, item, &amount))
 			resources_set_named(out, item->string, amount);
 	}
 	return list.json;
+}
+
+static int compare_members(const void *a, const void *b)
+{
+	const struct object_member *x = a, *y = b;
+
+	return strcmp(x->item->string, y->item->string) ?: COMPARE(x->place, y->place);
+}
+
+size_t object_members_sort(struct object_member *members, size_t count)
+{
+	size_t kept = 0;
+
+	qsort(members, count, sizeof(*members), compare_members);
+	for (size_t i = 0; i < count; i++)
+		if (!kept || strcmp(members[kept - 1].item->string, members[i].item->string) != 0)
+			members[kept++] = members[i];
+	return kept;
 }
 
 void object_json_number(double value, char text[32])

@@ -65,6 +65,19 @@ int64_t object_json_time(const struct object_json *of, const char *key);
  * an error. Whether the member is there.
  */
 bool object_json_resources(const struct object_json *of, const char *key, struct resources *out);
+/* A member of such a list; false: it is no amount, which is an error. */
+bool object_json_amount(const struct object_json *list, const cJSON *item, int64_t *amount);
+
+/* A member of an object, and its place there. */
+struct object_member {
+	const cJSON *item;
+	size_t place;
+};
+/*
+ * Sorts by name. The first of equal names stays, as a reader of JSON that stops there would have it;
+ * returns how many are left.
+ */
+size_t object_members_sort(struct object_member *members, size_t count);
 
 /* The first element of a list, or member of an object; its json is NULL behind the last one. */
 struct object_json object_json_begin(const struct object_json *parent);

@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "aggregator/model/object_bounds.h"
-#include "shared/arith.h"
 #include "shared/array.h"
 #include "shared/mem.h"
 
@@ -29,11 +28,6 @@ bool object_text_is_nothing(const cJSON *item)
 
 /* So many need no memory of their own. */
 enum { FEW_MEMBERS = 16 };
-
-struct member {
-	const cJSON *item;
-	size_t place;
-};
 
 static const struct object_text_row WHOLE = {.name = ""};
 
@@ -76,13 +70,6 @@ static void bound_count(struct object_text *t, const cJSON *list, size_t count)
 
 	if (most)
 		stop(t, list, "must not have more than %zu elements, and has %zu", most, count);
-}
-
-static void bound_text(struct object_text *t, const cJSON *item)
-{
-	if (t->json.out->len > t->most)
-		stop(t, item, "what is kept of the object must not be longer than %zu bytes",
-		     t->most);
 }
 
 /* --- writing */
@@ -143,31 +130,23 @@ void object_text_members(struct object_text *t, const cJSON *object,
 			write_member(t, object, items[row], &table[row]);
 }
 
-static int compare_members(const void *a, const void *b)
-{
-	const struct member *x = a, *y = b;
-
-	return strcmp(x->item->string, y->item->string) ?: COMPARE(x->place, y->place);
-}
-
-/* All members of an object, or those that are picked. */
 static void write_members(struct object_text *t, const cJSON *object,
 			  bool (*pick)(const char *name))
 {
 	size_t count = (size_t)cJSON_GetArraySize(object), used = 0;
-	struct member few[FEW_MEMBERS];
-	struct member *members = count <= FEW_MEMBERS ? few : mem_zalloc(count, sizeof(*members));
+	struct object_member few[FEW_MEMBERS];
+	struct object_member *members =
+		count <= FEW_MEMBERS ? few : mem_zalloc(count, sizeof(*members));
 
 	for (const cJSON *item = object->child; item; item = item->next)
 		if (!pick || pick(item->string)) {
-			members[used] = (struct member){item, used};
+			members[used] = (struct object_member){item, used};
 			used++;
 		}
 	bound_count(t, object, used);
-	qsort(members, used, sizeof(*members), compare_members);
+	used = object_members_sort(members, used);
 	for (size_t i = 0; i < used && !t->beyond; i++)
-		if (i == 0 || strcmp(members[i - 1].item->string, members[i].item->string) != 0)
-			write_member(t, object, members[i].item, &WHOLE);
+		write_member(t, object, members[i].item, &WHOLE);
 	if (members != few)
 		free(members);
 }
@@ -223,7 +202,9 @@ static void write_number(struct object_text *t, double value)
 static bool write_value(struct object_text *t, const cJSON *parent, const cJSON *item,
 			const struct object_text_row *row)
 {
-	bound_text(t, item);
+	if (t->json.out->len > t->most)
+		stop(t, item, "what is kept of the object must not be longer than %zu bytes",
+		     t->most);
 	if (t->beyond)
 		return true;
 	switch (item->type & 0xff) {

@@ -21,7 +21,6 @@
 #include "aggregator/model/object_record.h"
 #include "shared/arith.h"
 #include "shared/mem.h"
-#include "shared/quantity.h"
 
 static int64_t of_container(const struct container_spec *c, bool limits, enum resource_id id)
 {
@@ -96,18 +95,14 @@ void pod_spec_free_members(struct pod_spec *p)
 static void read_list(const struct object_json *of, const char *key, struct resource_list *out)
 {
 	const struct object_json list = object_json_object(of, key);
-	struct error why;
 
 	for (int id = 0; id < POD_LOADS; id++) {
-		const char *name = resource_name((enum resource_id)id);
-		const cJSON *item = object_json_find(list.json, name);
+		const cJSON *item =
+			object_json_find(list.json, resource_name((enum resource_id)id));
 
 		out->has[id] = item != NULL;
-		if (item && object_json_quantity(item,
-						 id == RESOURCE_CPU ? quantity_parse_milli
-								    : quantity_parse_units,
-						 &out->of[id], &why))
-			object_json_fail(&list, name, "%s", why.text);
+		if (item)
+			object_json_amount(&list, item, &out->of[id]);
 	}
 }
 

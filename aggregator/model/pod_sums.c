@@ -72,14 +72,20 @@ static void read_amounts(const struct object_json *owner, struct amounts *out)
 	object_json_resources(&resources, "limits", &out->limits);
 }
 
-/* The API server's default: a request that is absent is the limit. */
-static void default_requests(struct amounts *a)
+/*
+ * The API server's default: a request that is absent is the limit. of: the containers of a pod, whose
+ * own limit stands in for its request only of what no container requests; NULL: none.
+ */
+static void default_requests(struct amounts *a, const struct adder *of)
 {
 	const char *name;
 	int64_t limit, request;
 
 	for (size_t at = 0; resources_next(&a->limits, &at, &name, &limit);)
-		if (!resources_find(&a->requests, name, &request))
+		if (!resources_find(&a->requests, name, &request) &&
+		    !(of && (resources_find(&of->together.requests, name, &request) ||
+			     resources_find(&of->sidecars.requests, name, &request) ||
+			     resources_find(&of->start.requests, name, &request))))
 			resources_set_named(&a->requests, name, limit);
 }
 
@@ -134,7 +140,7 @@ static void read_container(const struct adder *a, const struct object_json *cont
 	if (!cJSON_IsObject(container->json))
 		object_json_fail(container, NULL, "must be an object");
 	read_amounts(container, out);
-	default_requests(out);
+	default_requests(out, NULL);
 	if (!hint || !*name)
 		return;
 	status = find_status(hint->up, hint, name);
@@ -229,30 +235,12 @@ static void replace(struct resources *sum, const struct resources *stated)
 			resources_set_named(sum, name, amount);
 }
 
-/*
- * A limit for the whole pod stands in for a request of it, unless a container requests that
- * resource.
- */
-static void default_pod_requests(struct adder *a)
-{
-	struct resources *requests = &a->pod.requests;
-	const char *name;
-	int64_t limit, request;
-
-	for (size_t at = 0; resources_next(&a->pod.limits, &at, &name, &limit);)
-		if (!resources_find(requests, name, &request) &&
-		    !resources_find(&a->together.requests, name, &request) &&
-		    !resources_find(&a->sidecars.requests, name, &request) &&
-		    !resources_find(&a->start.requests, name, &request))
-			resources_set_named(requests, name, limit);
-}
-
 static void read_pod_level(struct adder *a)
 {
 	if (a->rule != POD_SUMS_SCHEDULER)
 		return;
 	read_amounts(&a->spec, &a->pod);
-	default_pod_requests(a);
+	default_requests(&a->pod, a);
 	/*
 	 * The status of a pod that has no resources of its own repeats the sum of its containers.
 	 */
