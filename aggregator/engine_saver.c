@@ -472,19 +472,6 @@ struct copier *saver_copier(const struct saver *s)
 
 /* --- a copy of another aggregator's ----------------------------------------------------------- */
 
-struct copy_wish {
-	const char *peer;
-	const struct keyring *keys;
-	struct exchange_counters *counters;
-};
-
-static int fetch_copy(void *ctx, int fd, struct error *error)
-{
-	const struct copy_wish *w = ctx;
-
-	return copy_fetch(w->peer, w->keys, fd, w->counters, error);
-}
-
 int saver_take_copy(const char *dir, const char *peer, const struct keyring *keys,
 		    struct exchange_counters *counters, struct error *error)
 {
@@ -494,7 +481,7 @@ int saver_take_copy(const char *dir, const char *peer, const struct keyring *key
 	int rc;
 
 	thread_hold_ends(true);
-	rc = dir ? database_receive(dir, fetch_copy, &wish, &why) : -EEXIST;
+	rc = dir ? database_receive(dir, copy_fetch, &wish, &why) : -EEXIST;
 	ends = thread_end_is_held();
 	thread_hold_ends(false);
 	if (ends)

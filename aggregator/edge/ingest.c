@@ -409,13 +409,6 @@ static enum frame_result take_exchange(struct ingest *in, const struct ingest_me
 	return FRAME_RESULT_exchange;
 }
 
-static enum frame_result refuse_foreign(struct ingest *in, const char *node, const char *owner,
-					int64_t now_ns)
-{
-	in->enrolment->foreign(in->ctx, node, owner, now_ns);
-	return FRAME_RESULT_foreign;
-}
-
 /* Of an interval's frame, or what is none. */
 static enum frame_result take_sealed(struct ingest *in, const struct ingest_message *message,
 				     const struct keyring *keys, struct node_key *bound,
@@ -423,7 +416,7 @@ static enum frame_result take_sealed(struct ingest *in, const struct ingest_mess
 {
 	struct ack ack = {.server_time_ns = now_ns};
 	struct frame_header header;
-	enum frame_result result;
+	enum frame_result result = FRAME_RESULT_malformed;
 	struct error error;
 	bool opened;
 	int rc;
@@ -433,14 +426,14 @@ static enum frame_result take_sealed(struct ingest *in, const struct ingest_mess
 	opened = (!rc || rc == -EMSGSIZE) && (!bound || !strcmp(bound->node, header.node));
 	if (opened && bound)
 		bound->used = true;
-	if (rc)
+	if (rc) {
 		result = result_of_error(rc);
-	else if (!opened)
-		result = refuse_foreign(in, header.node, bound->node, now_ns);
-	else if (header.type == FRAME_INTERVAL)
+	} else if (!opened) {
+		in->enrolment->foreign(in->ctx, header.node, bound->node, now_ns);
+		result = FRAME_RESULT_foreign;
+	} else if (header.type == FRAME_INTERVAL) {
 		result = take_part(in, &header, message->route.peer, &in->body, now_ns, &ack);
-	else
-		result = FRAME_RESULT_malformed;
+	}
 	if (rc == -EMSGSIZE)
 		refuse(&ack, &error);
 	ingest_peers_judge(in->peers, &message->route, opened ? header.node : NULL,

@@ -157,23 +157,23 @@ static int fetch_from_any(struct fetch *f, struct error *why)
 	return rc;
 }
 
-int copy_fetch(const char *url, const struct keyring *keys, int file,
-	       struct exchange_counters *counters, struct error *error)
+int copy_fetch(void *wish, int file, struct error *error)
 {
+	const struct copy_wish *w = wish;
 	struct fetch f = {.file = file, .begun_ns = clock_mono_ns()};
-	int rc = aggregator_read_url(&f.endpoint, url, keys, error);
+	int rc = aggregator_read_url(&f.endpoint, w->url, w->keys, error);
 
 	if (rc)
 		return rc;
-	aggregator_derive_keys(&f.keys, keys);
+	aggregator_derive_keys(&f.keys, w->keys);
 	randombytes_buf(f.run, sizeof(f.run));
 	rc = fetch_from_any(&f, error);
 	keyring_wipe(&f.keys);
 	buf_fini(&f.body);
 	if (rc)
 		return rc;
-	counter_set(&counters->copy_bytes[COPY_RECEIVED], f.bytes);
-	counter_set(&counters->copy_ns[COPY_RECEIVED], (uint64_t)(clock_mono_ns() - f.begun_ns));
+	counter_set(&w->counters->copy_bytes[COPY_RECEIVED], f.bytes);
+	counter_set(&w->counters->copy_ns[COPY_RECEIVED], (uint64_t)(clock_mono_ns() - f.begun_ns));
 	return 0;
 }
 

@@ -17,14 +17,19 @@
 
 /* --- getting one ------------------------------------------------------------------------------ */
 
+struct copy_wish {
+	const char *url; /* tcp://HOST:PORT of the other aggregator */
+	const struct keyring *keys;
+	struct exchange_counters *counters;
+};
+
 /*
- * Writes a copy of the database of the aggregator at url, tcp://HOST:PORT, into the file. Before the
+ * Writes a copy of the other aggregator's database into the file, for a struct copy_wish. Before the
  * own port is open: an address of the name that is this machine's then refuses. Waits 2 s for a
  * connection and 5 s for an answer, 30 s and an answer in all, and ends at a held SIGTERM or SIGINT
  * (thread_hold_ends()). -errno with the reason. Counts a copy that is whole.
  */
-int copy_fetch(const char *url, const struct keyring *keys, int file,
-	       struct exchange_counters *counters, struct error *error);
+int copy_fetch(void *wish, int file, struct error *error);
 
 /* --- giving one: to one aggregator at a time -------------------------------------------------- */
 

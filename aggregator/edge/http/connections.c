@@ -119,12 +119,6 @@ void handshake_end(struct handshake *h)
 	h->waits = false;
 }
 
-void handshakes_go_on(struct handshakes *all)
-{
-	while (all->waiting)
-		handshake_go_on(all->waiting);
-}
-
 /* --- connections ------------------------------------------------------------------------------ */
 
 struct connections_client {

@@ -86,7 +86,6 @@ void handshake_end(struct handshake *h);
 void handshake_note_progress(struct handshake *h);
 /* There is something to read, or the connection ended. */
 void handshake_go_on(struct handshake *h);
-void handshakes_go_on(struct handshakes *all); /* all, before the library stops */
 
 struct connection {
 	/* under the list's lock */

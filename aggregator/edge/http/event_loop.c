@@ -208,7 +208,9 @@ static void *run(void *arg)
 		MHD_run(l->daemon);
 		set_listening(l);
 	}
-	handshakes_go_on(&l->handshakes);
+	/* The library stops without suspended connections only. */
+	while (l->handshakes.waiting)
+		handshake_go_on(l->handshakes.waiting);
 	MHD_stop_daemon(l->daemon);
 	return NULL;
 }

@@ -558,7 +558,16 @@ void database_rollback(struct database *d)
 
 uint64_t database_bytes(const struct database *d)
 {
-	return database_file_bytes(d->path);
+	char *wal = mem_printf("%s-wal", d->path);
+	struct stat st;
+	uint64_t bytes = 0;
+
+	if (!stat(d->path, &st))
+		bytes += (uint64_t)st.st_size;
+	if (!stat(wal, &st))
+		bytes += (uint64_t)st.st_size;
+	free(wal);
+	return bytes;
 }
 
 /* --- copies ----------------------------------------------------------------------------------- */

@@ -61,7 +61,7 @@ int database_write_decisions(struct database *d, const struct drain_rows *rows,
 /* Commits: the next process reads these rows. Rows last heard before are deleted. */
 int database_commit(struct database *d, int64_t forget_before_ns, struct error *error);
 void database_rollback(struct database *d);
-uint64_t database_bytes(const struct database *d);
+uint64_t database_bytes(const struct database *d); /* with its log */
 
 /* --- copies, for another aggregator ----------------------------------------------------------- */
 
@@ -103,5 +103,3 @@ int database_file_set_aside(const char *dir, const char *path, const char *why, 
 size_t database_file_count_aside(const char *dir);
 /* The logs of a database that was removed: SQLite would apply them to its successor. */
 void database_file_remove_logs(const char *path);
-/* Size of the database and its log. */
-uint64_t database_file_bytes(const char *path);

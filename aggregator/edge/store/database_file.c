@@ -138,17 +138,3 @@ void database_file_remove_logs(const char *path)
 		free(log);
 	}
 }
-
-uint64_t database_file_bytes(const char *path)
-{
-	char *wal = mem_printf("%s-wal", path);
-	struct stat st;
-	uint64_t bytes = 0;
-
-	if (!stat(path, &st))
-		bytes += (uint64_t)st.st_size;
-	if (!stat(wal, &st))
-		bytes += (uint64_t)st.st_size;
-	free(wal);
-	return bytes;
-}
