@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -87,20 +88,6 @@ static int cannot_write(struct error *reason)
 	return error_system(reason, -errno, "cannot write to standard output");
 }
 
-static int write_all(const struct buf *text, struct error *reason)
-{
-	size_t done = 0;
-
-	while (done < text->len) {
-		ssize_t written = write(STDOUT_FILENO, text->data + done, text->len - done);
-
-		if (written < 0 && errno != EINTR)
-			return cannot_write(reason);
-		done += written > 0 ? (size_t)written : 0;
-	}
-	return 0;
-}
-
 static int print(const struct once_config *config, const struct once_sample *sample,
 		 struct error *reason)
 {
@@ -113,7 +100,9 @@ static int print(const struct once_config *config, const struct once_sample *sam
 	} else {
 		once_table_write(sample, terminal_width(), &text);
 	}
-	rc = write_all(&text, reason);
+	rc = fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout)
+		     ? cannot_write(reason)
+		     : 0;
 	buf_fini(&json);
 	buf_fini(&text);
 	return rc;

@@ -88,37 +88,6 @@ struct publisher {
 /* Two reply timeouts: a running aggregator has answered by then. */
 #define ANSWER_NS (10 * NS_PER_SEC)
 
-/*
- * Begins to connect to the address, or to the endpoint if address is NULL. silence_ns: the peer
- * counts as silent after so long without an ack.
- */
-static int peer_open(struct peer *p, const struct endpoint *endpoint, const struct address *address,
-		     const struct sender_config *config, int64_t silence_ns, int64_t mono_ns,
-		     struct error *error)
-{
-	bool v6 = address && strchr(address->text, ':');
-	struct sender *sender;
-	char url[ENDPOINT_URL_MAX + 1];
-	int rc;
-
-	if (address)
-		snprintf(url, sizeof(url), "tcp://%s%s%s:%u", v6 ? "[" : "", address->text,
-			 v6 ? "]" : "", endpoint->port);
-	rc = sender_open(&sender, address ? url : endpoint->url, config, error);
-	if (rc)
-		return rc;
-	*p = (struct peer){
-		.sender = sender,
-		.endpoint = endpoint,
-		.opened_ns = mono_ns,
-		.silence_ns = silence_ns,
-		.answering = true,
-	};
-	if (address)
-		p->address = *address;
-	return 0;
-}
-
 /* "tcp://aggregator:2021 (10.0.0.7)" */
 struct peer_name {
 	char text[ENDPOINT_URL_MAX + sizeof(struct address) + 4];
@@ -219,14 +188,28 @@ static int watch(struct publisher *p, int fd, const char *whose, struct error *e
 	return error_system(error, -errno, "%s: cannot watch its descriptor", whose);
 }
 
+/* Begins to connect to the address, or to the endpoint if address is NULL. */
 static int open_peer(struct publisher *p, struct target *t, const struct address *address,
 		     int64_t mono_ns, struct error *error)
 {
 	const struct sender_config config = sender_config(p);
+	bool v6 = address && strchr(address->text, ':');
 	struct peer *peer = &p->peers[p->peer_count];
-	int rc = peer_open(peer, &t->endpoint, address, &config, SILENCE_NS + p->config.interval_ns,
-			   mono_ns, error);
+	char url[ENDPOINT_URL_MAX + 1];
+	int rc;
 
+	*peer = (struct peer){
+		.endpoint = &t->endpoint,
+		.opened_ns = mono_ns,
+		.silence_ns = SILENCE_NS + p->config.interval_ns,
+		.answering = true,
+	};
+	if (address) {
+		peer->address = *address;
+		snprintf(url, sizeof(url), "tcp://%s%s%s:%u", v6 ? "[" : "", address->text,
+			 v6 ? "]" : "", t->endpoint.port);
+	}
+	rc = sender_open(&peer->sender, address ? url : t->endpoint.url, &config, error);
 	if (rc)
 		return rc;
 	rc = watch(p, sender_fd(peer->sender), t->endpoint.url, error);

@@ -20,6 +20,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "shared/array.h"
 #include "shared/file.h"
 #include "shared/mem.h"
 
@@ -66,15 +67,13 @@ static char ***list_at(struct kube_config *c, size_t offset)
 static char **copy_list(char **from)
 {
 	size_t count = 0;
-	char **to;
+	char **to = NULL;
 
 	if (!from)
 		return NULL;
-	while (from[count])
-		count++;
-	to = mem_zalloc(count + 1, sizeof(*to));
-	for (size_t i = 0; i < count; i++)
-		to[i] = mem_strdup(from[i]);
+	for (; *from; from++)
+		ARRAY_ADD(to, count) = mem_strdup(*from);
+	ARRAY_ADD(to, count) = NULL;
 	return to;
 }
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "aggregator/edge/kube/config.h"
+#include "shared/array.h"
 #include "shared/clock.h"
 #include "shared/file.h"
 #include "shared/log.h"
@@ -138,37 +139,29 @@ static bool is_among(const char *variable, char **list)
  */
 static char **make_environment(const struct kube_config *config, char *info)
 {
-	size_t count = 0, room = 2;
-	char **all;
+	size_t count = 0;
+	char **all = NULL;
 
 	for (char **e = environ; *e; e++)
-		room++;
-	for (char **e = config->exec_env; e && *e; e++)
-		room++;
-	all = mem_zalloc(room, sizeof(*all));
-	for (char **e = environ; *e; e++) {
 		if (!is_among(*e, config->exec_env) && !same_name(*e, info))
-			all[count++] = *e;
-	}
-	for (char **e = config->exec_env; e && *e; e++) {
+			ARRAY_ADD(all, count) = *e;
+	for (char **e = config->exec_env; e && *e; e++)
 		if (!same_name(*e, info))
-			all[count++] = *e;
-	}
-	all[count] = info;
+			ARRAY_ADD(all, count) = *e;
+	ARRAY_ADD(all, count) = info;
+	ARRAY_ADD(all, count) = NULL;
 	return all;
 }
 
 static char **make_arguments(const struct kube_config *config)
 {
 	size_t count = 0;
-	char **all;
+	char **all = NULL;
 
-	while (config->exec_args && config->exec_args[count])
-		count++;
-	all = mem_zalloc(count + 2, sizeof(*all));
-	all[0] = config->exec_command;
-	for (size_t i = 0; i < count; i++)
-		all[i + 1] = config->exec_args[i];
+	ARRAY_ADD(all, count) = config->exec_command;
+	for (char **a = config->exec_args; a && *a; a++)
+		ARRAY_ADD(all, count) = *a;
+	ARRAY_ADD(all, count) = NULL;
 	return all;
 }
 
