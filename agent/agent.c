@@ -23,7 +23,6 @@
 
 #include "agent/confine.h"
 #include "agent/liveness.h"
-#include "agent/publisher.h"
 #include "agent/sampler.h"
 #include "agent/schedule.h"
 #include "shared/clock.h"
@@ -92,7 +91,7 @@ static int64_t step_publisher(struct agent *a)
 	int64_t ordered = publisher_ordered_interval_ns(a->publisher);
 	const char *status = publisher_trouble(a->publisher);
 
-	schedule_set_interval(&a->schedule, ordered ? ordered : a->config->interval_ns);
+	schedule_set_interval(&a->schedule, ordered ? ordered : a->config->publisher.interval_ns);
 	if (a->status_fd >= 0 && strcmp(status, a->status.text) != 0) {
 		error_set(&a->status, "%s", status);
 		liveness_write(a->status_fd, &a->status);
@@ -212,15 +211,7 @@ static int open_events(struct agent *a, struct error *reason)
 
 static int open_publisher(struct agent *a, struct error *reason)
 {
-	const struct agent_config *c = a->config;
-	const struct publisher_config config = {
-		.aggregators = &c->aggregators,
-		.node = c->node,
-		.key_path = c->key_path,
-		.enrol = c->enrol,
-		.interval_ns = c->interval_ns,
-	};
-	int rc = publisher_open(&a->publisher, &config, reason);
+	int rc = publisher_open(&a->publisher, &a->config->publisher, reason);
 
 	return rc ? rc : watch(a, publisher_fd(a->publisher), EVENT_PUBLISHER, reason);
 }
@@ -243,7 +234,7 @@ static int drop_privileges(struct agent *a, struct error *reason)
 	const struct confine_config config = {
 		.trial = sampling_try,
 		.ctx = a->sampling,
-		.unix_sockets = has_ipc(&a->config->aggregators),
+		.unix_sockets = has_ipc(a->config->publisher.aggregators),
 	};
 
 	if (a->config->confine)
@@ -254,6 +245,7 @@ static int drop_privileges(struct agent *a, struct error *reason)
 
 int agent_open(struct agent **out, const struct agent_config *config, struct error *reason)
 {
+	const struct publisher_config *publisher = &config->publisher;
 	struct agent *a = mem_zalloc(1, sizeof(*a));
 	int rc;
 
@@ -278,11 +270,11 @@ int agent_open(struct agent **out, const struct agent_config *config, struct err
 		agent_close(a);
 		return rc;
 	}
-	schedule_start(&a->schedule, config->node, config->interval_ns, clock_mono_ns(),
+	schedule_start(&a->schedule, publisher->node, publisher->interval_ns, clock_mono_ns(),
 		       clock_wall_ns());
-	log_info("node %s: tier %s, %zu cgroups, an interval every %.3g s", config->node,
+	log_info("node %s: tier %s, %zu cgroups, an interval every %.3g s", publisher->node,
 		 sampler_tier_name(sampling_tier(a->sampling)), sampling_cgroups(a->sampling),
-		 (double)config->interval_ns / NS_PER_SEC);
+		 (double)publisher->interval_ns / NS_PER_SEC);
 	*out = a;
 	return 0;
 }

@@ -5,17 +5,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/enroller.h"
+#include "agent/publisher.h"
 #include "agent/sampling.h"
-#include "shared/options.h"
 #include "shared/error.h"
 
 struct agent_config {
-	struct option_list aggregators; /* URLs; borrowed, as are the strings below */
-	const char *node; /* name under which this machine reports */
-	const char *key_path; /* NULL: no key (ipc:// only) */
-	struct enroller_config enrol; /* by which keys of this node come; or zeroes */
-	int64_t interval_ns; /* 1..15 s */
+	struct publisher_config publisher; /* interval_ns: 1..15 s */
 	const char *status_path; /* the file that liveness_check() reads; NULL: none */
 	bool confine; /* drop capabilities and system calls after the start */
 	struct sampling_config sampling;

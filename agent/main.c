@@ -193,8 +193,8 @@ static int sample_once(const struct agent_options *o, const struct agent_config 
 		       struct error *error)
 {
 	struct once_config config = {
-		.node = agent->node,
-		.interval_ns = agent->interval_ns,
+		.node = agent->publisher.node,
+		.interval_ns = agent->publisher.interval_ns,
 		.output = (enum once_output)o->output,
 		.sampling = agent->sampling,
 	};
@@ -209,10 +209,13 @@ static int run(const void *values, struct error *error)
 	const struct agent_options *o = values;
 	char name[NODE_NAME_MAX + 1];
 	struct agent_config config = {
-		.aggregators = o->aggregators,
-		.node = name,
-		.key_path = o->key_file,
-		.interval_ns = o->interval_ns,
+		.publisher =
+			{
+				.aggregators = &o->aggregators,
+				.node = name,
+				.key_path = o->key_file,
+				.interval_ns = o->interval_ns,
+			},
 		.status_path = o->status_file,
 		.confine = o->confine,
 		.sampling =
@@ -237,7 +240,7 @@ static int run(const void *values, struct error *error)
 		return 2;
 	if (o->once)
 		return sample_once(o, &config, error);
-	if (read_enrolment(o, &config.enrol, error))
+	if (read_enrolment(o, &config.publisher.enrol, error))
 		return 2;
 	rc = agent_open(&agent, &config, error);
 	if (rc)
