@@ -31,6 +31,12 @@
 	"knows.\"},\"clientCertificate\":{\"type\":\"mutualTLS\",\"description\":" \
 	"\"Signed by an authority of the server's --tls-client-ca.\"}},"
 #define TEXT "{\"type\":\"string\"}"
+/* Of an object that is answered: "items" among the required ones, kind, "items" of a list. */
+#define KIND \
+	"{\"type\":\"object\",\"required\":[\"apiVersion\",\"kind\",\"time\"%s],\"properties\":" \
+	"{\"apiVersion\":{\"type\":\"string\",\"enum\":[\"evenkeel.io/v1\"]},\"kind\":{\"type\":\"string\",\"enum\":[\"%s\"]}," \
+	"\"time\":{\"type\":\"string\",\"format\":\"date-time\"}%s}}"
+#define ITEMS ",\"items\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}}"
 #define ERROR \
 	"{\"type\":\"object\",\"properties\":{\"error\":{\"type\":\"object\",\"properties\":" \
 	"{\"code\":" TEXT ",\"message\":" TEXT ",\"field\":" TEXT "}}}}"
@@ -47,54 +53,33 @@ static void key_json(struct jsonw *w, const char *key, const char *json)
 
 /* --- schemas ---------------------------------------------------------------------------------- */
 
-static void write_ref(struct jsonw *w, const char *schema)
-{
-	char text[96];
-
-	snprintf(text, sizeof(text), "#/components/schemas/%s", schema);
-	jsonw_object_open(w);
-	jsonw_key_string(w, "$ref", text);
-	jsonw_object_close(w);
-}
-
-static void write_values(struct jsonw *w, const char *const *values)
-{
-	jsonw_key_array(w, "enum");
-	for (; *values; values++)
-		jsonw_string(w, *values);
-	jsonw_array_close(w);
-}
-
 static void write_members(struct jsonw *w, const struct api_field *list);
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables of route_table.c */
 static void write_type(struct jsonw *w, const struct api_field *f)
 {
 	static const char *const types[] = {
-		[API_STRING] = "string", [API_INTEGER] = "integer", [API_BOOLEAN] = "boolean",
-		[API_NAMES] = "array",	 [API_OBJECT] = "object",   [API_COUNT] = "integer",
-		[API_TIME] = "string",	 [API_OBJECTS] = "array",
+		[API_STRING] = "\"type\":\"string\"",
+		[API_INTEGER] = "\"type\":\"integer\",\"minimum\":1",
+		[API_BOOLEAN] = "\"type\":\"boolean\"",
+		[API_NAMES] = "\"type\":\"array\",\"items\":{\"type\":\"string\"}",
+		[API_OBJECT] = "\"type\":\"object\"",
+		[API_POD] = "\"type\":[\"object\",\"string\"]",
+		[API_COUNT] = "\"type\":\"integer\",\"minimum\":0",
+		[API_NUMBER] = "\"type\":[\"null\",\"number\"],\"minimum\":0",
+		[API_TIME] = "\"type\":\"string\",\"format\":\"date-time\"",
+		[API_FIGURES] = "\"type\":[\"object\",\"number\"]",
+		[API_OBJECTS] = "\"type\":\"array\"",
 	};
 
 	jsonw_object_open(w);
-	if (f->type == API_POD || f->type == API_FIGURES || f->type == API_NUMBER) {
-		jsonw_key_array(w, "type");
-		jsonw_string(w, f->type == API_NUMBER ? "null" : "object");
-		jsonw_string(w, f->type == API_POD ? "string" : "number");
+	buf_add_str(w->out, types[f->type]);
+	w->comma = true;
+	if (f->type == API_STRING && f->values) {
+		jsonw_key_array(w, "enum");
+		for (const char *const *v = f->values; *v; v++)
+			jsonw_string(w, *v);
 		jsonw_array_close(w);
-	} else {
-		jsonw_key_string(w, "type", types[f->type]);
-	}
-	if (f->type == API_INTEGER || f->type == API_COUNT || f->type == API_NUMBER)
-		jsonw_key_int(w, "minimum", f->type == API_INTEGER);
-	if (f->type == API_TIME)
-		jsonw_key_string(w, "format", "date-time");
-	if (f->type == API_STRING && f->values)
-		write_values(w, f->values);
-	if (f->type == API_NAMES) {
-		jsonw_key_object(w, "items");
-		jsonw_key_string(w, "type", "string");
-		jsonw_object_close(w);
 	}
 	if (f->of) {
 		jsonw_key(w, "items");
@@ -104,35 +89,10 @@ static void write_type(struct jsonw *w, const struct api_field *f)
 	jsonw_object_close(w);
 }
 
-static void write_constant(struct jsonw *w, const char *name, const char *value)
-{
-	const char *const values[] = {value, NULL};
-
-	jsonw_key_object(w, name);
-	jsonw_key_string(w, "type", "string");
-	write_values(w, values);
-	jsonw_object_close(w);
-}
-
 static void write_kind(struct jsonw *w, const struct route *r)
 {
-	jsonw_key_object(w, r->kind);
-	jsonw_key_string(w, "type", "object");
-	jsonw_key_array(w, "required");
-	jsonw_string(w, "apiVersion");
-	jsonw_string(w, "kind");
-	jsonw_string(w, "time");
-	if (r->list)
-		jsonw_string(w, "items");
-	jsonw_array_close(w);
-	jsonw_key_object(w, "properties");
-	write_constant(w, "apiVersion", "evenkeel.io/v1");
-	write_constant(w, "kind", r->kind);
-	key_json(w, "time", "{\"type\":\"string\",\"format\":\"date-time\"}");
-	if (r->list)
-		key_json(w, "items", "{\"type\":\"array\",\"items\":{\"type\":\"object\"}}");
-	jsonw_object_close(w);
-	jsonw_object_close(w);
+	jsonw_key(w, r->kind);
+	buf_printf(jsonw_json(w), KIND, r->list ? ",\"items\"" : "", r->kind, r->list ? ITEMS : "");
 }
 
 /* --- a route ---------------------------------------------------------------------------------- */
@@ -167,20 +127,18 @@ static void write_parameters(struct jsonw *w, const struct route *r)
 /* NOLINTNEXTLINE(misc-no-recursion): as write_type() */
 static void write_members(struct jsonw *w, const struct api_field *list)
 {
-	bool any = false;
+	size_t required = 0;
 
 	jsonw_object_open(w);
 	jsonw_key_string(w, "type", "object");
 	for (const struct api_field *f = list; f->name; f++) {
 		if (!f->required)
 			continue;
-		if (!any) {
+		if (!required++)
 			jsonw_key_array(w, "required");
-		}
-		any = true;
 		jsonw_string(w, f->name);
 	}
-	if (any)
+	if (required)
 		jsonw_array_close(w);
 	jsonw_key_bool(w, "additionalProperties", false);
 	jsonw_key_object(w, "properties");
@@ -213,26 +171,24 @@ static void open_content(struct jsonw *w, const char *type)
 
 static void write_plain(struct jsonw *w, const char *type)
 {
-	jsonw_object_open(w);
-	jsonw_key_string(w, "type",
-			 strncmp(type, "application/json", 16) == 0 ? "object" : "string");
+	open_content(w, type);
+	buf_add_str(jsonw_json(w),
+		    strncmp(type, "application/json", 16) == 0 ? "{\"type\":\"object\"}" : TEXT);
 	jsonw_object_close(w);
 }
 
 static void write_content(struct jsonw *w, const struct route *r)
 {
 	jsonw_key_object(w, "content");
-	open_content(w, route_content_type(r));
-	if (r->kind)
-		write_ref(w, r->kind);
-	else
-		write_plain(w, route_content_type(r));
-	jsonw_object_close(w);
-	if (r->other_type) {
-		open_content(w, r->other_type);
-		write_plain(w, r->other_type);
+	if (r->kind) {
+		open_content(w, route_content_type(r));
+		buf_printf(jsonw_json(w), "{\"$ref\":\"#/components/schemas/%s\"}", r->kind);
 		jsonw_object_close(w);
+	} else {
+		write_plain(w, route_content_type(r));
 	}
+	if (r->other_type)
+		write_plain(w, r->other_type);
 	jsonw_object_close(w);
 }
 
@@ -274,7 +230,7 @@ static void write_operation(struct jsonw *w, const struct route *r)
 	bool guarded = api_access_class(r->path) != API_ACCESS_PUBLIC;
 	const char *method = "get";
 
-	if (r->method && strcmp(r->method, "GET") != 0)
+	if (route_is_posted(r))
 		method = strcmp(r->method, "PUT") == 0 ? "put" : "post";
 	jsonw_key_object(w, method);
 	write_id(w, method, r);
