@@ -329,6 +329,12 @@ void jsonw_key_fixed(struct jsonw *w, const char *key, double value, int decimal
 	jsonw_fixed(w, value, decimals);
 }
 
+void jsonw_key_known(struct jsonw *w, const char *key, double value, int decimals)
+{
+	if (isfinite(value))
+		jsonw_key_fixed(w, key, value, decimals);
+}
+
 void jsonw_key_bool(struct jsonw *w, const char *key, bool value)
 {
 	jsonw_key(w, key);

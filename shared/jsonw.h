@@ -45,6 +45,8 @@ void jsonw_key_int(struct jsonw *w, const char *key, int64_t value);
 void jsonw_key_uint(struct jsonw *w, const char *key, uint64_t value);
 void jsonw_key_hex(struct jsonw *w, const char *key, uint64_t value); /* a text of 16 digits */
 void jsonw_key_fixed(struct jsonw *w, const char *key, double value, int decimals);
+/* The same where it is finite; nothing else. */
+void jsonw_key_known(struct jsonw *w, const char *key, double value, int decimals);
 void jsonw_key_bool(struct jsonw *w, const char *key, bool value);
 /* true where it holds; nothing else. */
 void jsonw_key_true(struct jsonw *w, const char *key, bool holds);

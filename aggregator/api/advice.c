@@ -233,12 +233,6 @@ static void write_limits(struct jsonw *w, const struct target *to)
 	jsonw_object_close(w);
 }
 
-static void write_known(struct jsonw *w, const char *key, double value, int decimals)
-{
-	if (!isnan(value))
-		jsonw_key_fixed(w, key, value, decimals);
-}
-
 static void write_names(struct jsonw *w, const struct demand_record *r)
 {
 	const char *kind = strchr(r->key, '/') + 1, *name = strchr(kind, '/') + 1;
@@ -258,15 +252,15 @@ static void write_demand(struct jsonw *w, const struct advice *a)
 {
 	jsonw_key_object(w, "demand");
 	jsonw_key_object(w, "cpuMillicores");
-	write_known(w, "p50", a->p50_milli, 1);
-	write_known(w, "p95", a->p95_milli, 1);
-	write_known(w, "p99", a->p99_milli, 1);
-	write_known(w, "startPeak", a->start_milli, 1);
+	jsonw_key_known(w, "p50", a->p50_milli, 1);
+	jsonw_key_known(w, "p95", a->p95_milli, 1);
+	jsonw_key_known(w, "p99", a->p99_milli, 1);
+	jsonw_key_known(w, "startPeak", a->start_milli, 1);
 	jsonw_object_close(w);
-	write_known(w, "memoryPeakBytes", a->peak_bytes, 0);
-	write_known(w, "throttledRatio", a->throttled_share, 4);
+	jsonw_key_known(w, "memoryPeakBytes", a->peak_bytes, 0);
+	jsonw_key_known(w, "throttledRatio", a->throttled_share, 4);
 	jsonw_key_uint(w, "oomKills", a->oom_kills);
-	write_known(w, "oomLimitBytes", a->oom_limit_bytes, 0);
+	jsonw_key_known(w, "oomLimitBytes", a->oom_limit_bytes, 0);
 	jsonw_object_close(w);
 }
 
@@ -293,7 +287,7 @@ static void write_item(struct jsonw *w, const struct demand_record *r, const str
 	jsonw_key_object(w, "proposed");
 	write_list(w, "requests", &a->requests);
 	write_list(w, "limits", &a->limits);
-	write_known(w, "throttledRatio", a->throttled_at_limit, 4);
+	jsonw_key_known(w, "throttledRatio", a->throttled_at_limit, 4);
 	jsonw_object_close(w);
 	if (why)
 		list_write_lines(w, "explanation", why);

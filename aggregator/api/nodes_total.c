@@ -9,12 +9,23 @@
  */
 #include "aggregator/api/nodes_total.h"
 
+#include <math.h>
+
 #include "aggregator/api/view_json.h"
 #include "aggregator/policy/arith.h"
 
 void nodes_total_init(struct nodes_total *t, enum limits_unlimited policy, bool api)
 {
-	*t = (struct nodes_total){.policy = policy, .api = api};
+	*t = (struct nodes_total){
+		.policy = policy,
+		.api = api,
+		.use = {.cpu_capacity_milli = NAN,
+			.mem_capacity_bytes = NAN,
+			.cpu_allocatable_milli = NAN,
+			.mem_allocatable_bytes = NAN,
+			.latest = {[0 ... USAGE_AVERAGED_COUNT - 1] = NAN},
+			.mean = {[0 ... USAGE_AVERAGED_COUNT - 1] = {[0 ... WINDOWS - 1] = NAN}}},
+	};
 }
 
 void nodes_total_fini(struct nodes_total *t)
@@ -68,13 +79,12 @@ static void add_sums(struct view_sums *to, const struct view_sums *more)
 	to->kernel_unknown += more->kernel_unknown;
 }
 
-static void add_amount(struct nodes_sum *to, double amount)
+static void add_amount(double *to, double amount)
 {
-	to->value += amount;
-	to->addends++;
+	*to = isnan(*to) ? amount : *to + amount;
 }
 
-static void add_capacity(struct nodes_sum *to, int64_t capacity, const struct latest *use)
+static void add_capacity(double *to, int64_t capacity, const struct latest *use)
 {
 	if (use->known && capacity > 0)
 		add_amount(to, (double)capacity);
@@ -126,45 +136,37 @@ void nodes_total_add(struct nodes_total *t, const struct view_node *n, int64_t n
 		add_use(&t->use, n);
 }
 
-static void write_known(struct jsonw *w, const char *key, const struct nodes_sum *sum, int decimals)
+static void write_sum(struct jsonw *w, const char *key, double latest, const double mean[WINDOWS])
 {
-	if (sum->addends)
-		jsonw_key_fixed(w, key, sum->value, decimals);
-}
-
-static void write_sum(struct jsonw *w, const char *key, const struct nodes_sum *latest,
-		      const struct nodes_sum mean[WINDOWS])
-{
-	bool known = latest->addends > 0;
+	bool known = !isnan(latest);
 
 	for (int i = 0; i < WINDOWS; i++)
-		known |= mean[i].addends > 0;
+		known |= !isnan(mean[i]);
 	if (!known)
 		return;
 	jsonw_key_object(w, key);
-	if (latest->addends) {
+	if (!isnan(latest)) {
 		jsonw_key_object(w, "latest");
-		write_known(w, "value", latest, 3);
+		jsonw_key_fixed(w, "value", latest, 3);
 		jsonw_object_close(w);
 	}
 	jsonw_key_object(w, "windows");
 	for (int i = 0; i < WINDOWS; i++) {
-		if (!mean[i].addends)
+		if (isnan(mean[i]))
 			continue;
 		jsonw_key_object(w, window_name[i]);
-		write_known(w, "mean", &mean[i], 3);
+		jsonw_key_fixed(w, "mean", mean[i], 3);
 		jsonw_object_close(w);
 	}
 	jsonw_object_close(w);
 	jsonw_object_close(w);
 }
 
-static void write_amounts(struct jsonw *w, const char *key, const struct nodes_sum *cpu,
-			  const struct nodes_sum *mem)
+static void write_amounts(struct jsonw *w, const char *key, double cpu, double mem)
 {
 	jsonw_key_object(w, key);
-	write_known(w, "cpuMillicores", cpu, 0);
-	write_known(w, "memoryBytes", mem, 0);
+	jsonw_key_known(w, "cpuMillicores", cpu, 0);
+	jsonw_key_known(w, "memoryBytes", mem, 0);
 	jsonw_object_close(w);
 }
 
@@ -172,12 +174,12 @@ static void write_use(struct jsonw *w, const struct nodes_use *u)
 {
 	jsonw_key_object(w, "measured");
 	jsonw_key_int(w, "nodes", (int64_t)u->nodes);
-	write_amounts(w, "capacity", &u->cpu_capacity_milli, &u->mem_capacity_bytes);
-	write_amounts(w, "allocatable", &u->cpu_allocatable_milli, &u->mem_allocatable_bytes);
+	write_amounts(w, "capacity", u->cpu_capacity_milli, u->mem_capacity_bytes);
+	write_amounts(w, "allocatable", u->cpu_allocatable_milli, u->mem_allocatable_bytes);
 	jsonw_object_close(w);
 	jsonw_key_object(w, "usage");
 	for (int i = 0; i < USAGE_AVERAGED_COUNT; i++)
-		write_sum(w, usage_latest[i].key, &u->latest[i], u->mean[i]);
+		write_sum(w, usage_latest[i].key, u->latest[i], u->mean[i]);
 	jsonw_object_close(w);
 }
 

@@ -8,20 +8,14 @@
 #include "aggregator/api/limits.h"
 #include "shared/jsonw.h"
 
-/* A sum over nodes; without any addend it is unknown. */
-struct nodes_sum {
-	double value;
-	size_t addends;
-};
-
-/* Of the nodes that were heard lately. */
+/* Of the nodes that were heard lately. A sum without any addend is NaN. */
 struct nodes_use {
 	size_t nodes;
 	/* where the newest use is known */
-	struct nodes_sum cpu_capacity_milli, mem_capacity_bytes;
-	struct nodes_sum cpu_allocatable_milli, mem_allocatable_bytes;
+	double cpu_capacity_milli, mem_capacity_bytes;
+	double cpu_allocatable_milli, mem_allocatable_bytes;
 	/* by the rows of USAGE_AVERAGED */
-	struct nodes_sum latest[USAGE_AVERAGED_COUNT], mean[USAGE_AVERAGED_COUNT][WINDOWS];
+	double latest[USAGE_AVERAGED_COUNT], mean[USAGE_AVERAGED_COUNT][WINDOWS];
 };
 
 struct nodes_total {

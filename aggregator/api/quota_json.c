@@ -68,12 +68,6 @@ static void write_knobs(struct jsonw *w, const struct quota *q)
 	}
 }
 
-static void write_if_finite(struct jsonw *w, const char *key, double value, int decimals)
-{
-	if (isfinite(value))
-		jsonw_key_fixed(w, key, value, decimals);
-}
-
 static void write_real_use(struct jsonw *w, const struct quota *q)
 {
 	double cpu;
@@ -82,11 +76,11 @@ static void write_real_use(struct jsonw *w, const struct quota *q)
 		return;
 	jsonw_key_object(w, "realUse");
 	jsonw_key_object(w, "cpuMillicores");
-	write_if_finite(w, "mean", q->use->cpu_mean_milli, 3);
-	write_if_finite(w, "p50", q->use->cpu_p50_milli, 3);
-	write_if_finite(w, "p95", q->use->cpu_p95_milli, 3);
+	jsonw_key_known(w, "mean", q->use->cpu_mean_milli, 3);
+	jsonw_key_known(w, "p50", q->use->cpu_p50_milli, 3);
+	jsonw_key_known(w, "p95", q->use->cpu_p95_milli, 3);
 	jsonw_object_close(w);
-	write_if_finite(w, "workingSetBytes", q->use->working_set_bytes, 0);
+	jsonw_key_known(w, "workingSetBytes", q->use->working_set_bytes, 0);
 	jsonw_object_close(w);
 	/* Requested and not used. */
 	cpu = isfinite(q->use->cpu_p95_milli) ? q->use->cpu_p95_milli : q->use->cpu_mean_milli;
@@ -250,8 +244,7 @@ static void write_victim(struct jsonw *w, const struct preempt_victim *v)
 	view_json_write_resources(w, "requests", kube_pod_requests(v->pod), ABSENT_LEFT_OUT);
 	jsonw_key_int(w, "graceSeconds", kube_pod_grace_sec(v->pod));
 	jsonw_key_string(w, "use", uses[v->use]);
-	if (isfinite(v->use_share))
-		jsonw_key_fixed(w, "useShare", v->use_share, 6);
+	jsonw_key_known(w, "useShare", v->use_share, 6);
 	jsonw_key_bool(w, "violatesPdb", v->violates_pdb);
 	jsonw_key_string(w, "reason", v->why);
 	jsonw_object_close(w);

@@ -98,10 +98,8 @@ static void write_ratios(struct jsonw *w, const char *key, const struct limits_s
 	if (isnan(cpu) && isnan(memory))
 		return;
 	jsonw_key_object(w, key);
-	if (!isnan(cpu))
-		jsonw_key_fixed(w, "cpu", cpu, RATIO_DECIMALS);
-	if (!isnan(memory))
-		jsonw_key_fixed(w, "memory", memory, RATIO_DECIMALS);
+	jsonw_key_known(w, "cpu", cpu, RATIO_DECIMALS);
+	jsonw_key_known(w, "memory", memory, RATIO_DECIMALS);
 	jsonw_object_close(w);
 }
 
