@@ -61,13 +61,26 @@ void metrics_write_samples(struct buf *out, const struct metric *of, size_t coun
 	}
 }
 
+void metrics_write_row(struct buf *out, const char *family, const char *label, const char *text,
+		       const char *more, double value)
+{
+	if (!isfinite(value))
+		return;
+	buf_add_str(out, family);
+	buf_add_char(out, '{');
+	buf_add_str(out, label);
+	buf_add_str(out, "=\"");
+	metrics_write_label(out, text);
+	buf_add_char(out, '"');
+	buf_add_str(out, more);
+	buf_add_char(out, '}');
+	metrics_write_value(out, value);
+}
+
 void metrics_write_labelled(struct buf *out, const char *family, const char *label,
 			    const char *text, double value)
 {
-	buf_printf(out, "%s{%s=\"", family, label);
-	metrics_write_label(out, text);
-	buf_add_str(out, "\"}");
-	metrics_write_value(out, value);
+	metrics_write_row(out, family, label, text, "", value);
 }
 
 void metrics_write_counters(struct buf *out, const char *family, const char *help,

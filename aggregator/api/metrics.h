@@ -29,9 +29,12 @@ void metrics_write_counters(struct buf *out, const char *family, const char *hel
  * it, else a gauge.
  */
 void metrics_write_family(struct buf *out, const char *name, const char *help);
-/* A sample with one label. */
+/* A sample with one label; nothing where the value is not finite. */
 void metrics_write_labelled(struct buf *out, const char *family, const char *label,
 			    const char *text, double value);
+/* The same with further labels behind it: ",by=\"use\"". */
+void metrics_write_row(struct buf *out, const char *family, const char *label, const char *text,
+		       const char *more, double value);
 /* A label's value between its quotes, in which the format escapes backslash, quote and newline. */
 void metrics_write_label(struct buf *out, const char *text);
 /* The end of a sample: a blank, the value and a newline. */

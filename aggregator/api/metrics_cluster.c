@@ -53,8 +53,7 @@ static void write_source(struct buf *out, const struct cluster *c, int kind, siz
 
 	if (kind == 0)
 		metrics_write_family(out, m->family, m->help);
-	if (isfinite(m->value))
-		metrics_write_labelled(out, m->family, "resource", resource, m->value);
+	metrics_write_labelled(out, m->family, "resource", resource, m->value);
 }
 
 struct pod_tally {

@@ -219,21 +219,6 @@ static bool is_shown(enum shown shown, const struct view_node *n, int64_t now_ns
 	return shown == HEARD ? state != NEVER : state == FRESH || state == LATE;
 }
 
-static void write_row(struct buf *out, size_t row, const struct view_node *n, int64_t now_ns)
-{
-	double value = value_of((enum row)row, n, now_ns);
-
-	if (!isfinite(value))
-		return;
-	buf_add_str(out, rows[row].family);
-	buf_add_str(out, "{node=\"");
-	metrics_write_label(out, n->name);
-	buf_add_char(out, '"');
-	buf_add_str(out, rows[row].labels);
-	buf_add_char(out, '}');
-	metrics_write_value(out, value);
-}
-
 void metrics_write_nodes(struct buf *out, const struct view *v, int64_t now_ns)
 {
 	for (size_t first = 0, end; first < ROWS; first = end) {
@@ -242,9 +227,14 @@ void metrics_write_nodes(struct buf *out, const struct view *v, int64_t now_ns)
 		if (rows[first].shown == KNOWN && !v->cluster)
 			continue;
 		metrics_write_family(out, rows[first].family, rows[first].help);
-		for (size_t i = 0; i < v->node_count; i++)
-			if (is_shown(rows[first].shown, v->nodes[i], now_ns))
-				for (size_t row = first; row < end; row++)
-					write_row(out, row, v->nodes[i], now_ns);
+		for (size_t i = 0; i < v->node_count; i++) {
+			const struct view_node *n = v->nodes[i];
+			size_t row = is_shown(rows[first].shown, n, now_ns) ? first : end;
+
+			for (; row < end; row++)
+				metrics_write_row(out, rows[row].family, "node", n->name,
+						  rows[row].labels,
+						  value_of((enum row)row, n, now_ns));
+		}
 	}
 }

@@ -62,12 +62,8 @@ static void write_classes(struct buf *out, const struct slack_result *s)
 		for (size_t i = 0; i < count_shown(s); i++) {
 			const struct metric m = class_sample(&s->classes[i], k);
 
-			if (isnan(m.value))
-				continue;
-			buf_printf(out, "%s{class=\"", m.family);
-			metrics_write_label(out, s->classes[i].key);
-			buf_printf(out, "\"%s}", m.labels);
-			metrics_write_value(out, m.value);
+			metrics_write_row(out, m.family, "class", s->classes[i].key, m.labels,
+					  m.value);
 		}
 	}
 }
