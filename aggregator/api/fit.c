@@ -28,32 +28,22 @@
 #include "aggregator/api/request_body.h"
 #include "shared/jsonw.h"
 
-struct fit_request {
-	cJSON *tree; /* owned */
-	const cJSON *nodes; /* list of names, or NULL: all */
-	struct kube_pod *pod; /* held */
-};
-
-/* --- the body */
-
-static bool read_body(struct fit_request *rq, struct api_response *rs)
+/* The priority of a manifest's class is not looked up: only nominated pods are compared by it. */
+static bool read_body(struct pod_body *body, struct api_response *rs)
 {
-	cJSON *pod = request_member(rq->tree, "pod");
+	cJSON *pod = request_member(body->tree, "pod");
 	char field[POD_MANIFEST_FIELD_MAX];
 	struct error error = {""};
 	struct object_fault fault = {field, sizeof(field), &error, false};
-	const struct object_json nodes = {object_json_find(rq->tree, "nodes"), &fault, NULL,
+	const struct object_json nodes = {object_json_find(body->tree, "nodes"), &fault, NULL,
 					  "nodes", 0};
 
 	if (nodes.json)
 		request_nodes_check(&nodes);
-	rq->nodes = nodes.json;
-	if (!fault.found && !pod_manifest_read(pod, &rq->pod, field, &error))
+	if (!fault.found && !pod_manifest_read(pod, &body->pod, field, &error))
 		return true;
 	return api_fail(rs, FAIL_BAD_REQUEST, field, "%s", error.text);
 }
-
-/* --- the answer */
 
 static void write_answer(const struct fit_ask *a, const cJSON *pod, const bool *chosen,
 			 int64_t now_ns, struct api_response *rs)
@@ -85,39 +75,38 @@ static void write_answer(const struct fit_ask *a, const cJSON *pod, const bool *
 }
 
 static void answer(const struct api_context *ctx, const struct reservations_copy *reservations,
-		   struct view *v, const struct fit_request *rq, struct api_response *rs)
+		   struct view *v, const struct pod_body *body, struct api_response *rs)
 {
 	int64_t now_ns = ctx->now_ns();
 	struct fit_ask a;
 	bool *chosen;
 
-	if (!request_nodes_choose(rq->nodes, v, &chosen, FAIL_BAD_REQUEST, rs))
+	if (!request_nodes_choose(object_json_find(body->tree, "nodes"), v, &chosen,
+				  FAIL_BAD_REQUEST, rs))
 		return;
-	fit_ask_open(&a, ctx->places, v, reservations, rq->pod, now_ns);
-	write_answer(&a, request_member(rq->tree, "pod"), chosen, now_ns, rs);
+	fit_ask_open(&a, ctx->places, v, reservations, body->pod, now_ns);
+	write_answer(&a, request_member(body->tree, "pod"), chosen, now_ns, rs);
 	fit_ask_close(&a);
 	free(chosen);
 }
 
 void api_fit(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
-	struct fit_request request = {0};
+	struct pod_body body = {0};
 	struct error error = {""};
 	struct reservations_copy *reservations;
 	struct view *v;
 
-	request.tree = request_parse(rq, api_fit_members, rs);
-	if (request.tree && read_body(&request, rs)) {
+	body.tree = request_parse(rq, api_fit_members, rs);
+	if (body.tree && read_body(&body, rs)) {
 		reservations = reservations_take(ctx->reservations, ctx->now_ns());
 		v = view_slot_take(ctx->views);
 		if (place_cache_can_answer(v, &error))
-			answer(ctx, reservations, v, &request, rs);
+			answer(ctx, reservations, v, &body, rs);
 		else
 			api_fail(rs, FAIL_NO_DATA, NULL, "%s", error.text);
 		view_drop(v);
 		reservations_copy_drop(reservations);
 	}
-	if (request.pod)
-		object_drop(&request.pod->object);
-	cJSON_Delete(request.tree);
+	pod_body_fini(&body);
 }
