@@ -433,14 +433,15 @@ void api_advice(const struct api_context *ctx, const struct api_request *rq,
 	struct list_query q;
 	struct view *v;
 
-	if (!read_share(rq, &an.options.throttled_below, rs) || !list_query_read(rq, &q, rs))
+	if (!read_share(rq, &an.options.throttled_below, rs))
 		return;
 	an.options.policy = (enum advice_policy)api_query_choice(rq, "policy", advice_policies);
 	an.view = v = view_slot_take(ctx->views);
 	an.query = &q;
 	an.now_ns = ctx->now_ns();
-	if (list_query_check(&q, v, rs))
+	if (list_query_read(rq, v, &q, rs)) {
 		write_answer(&an, rs);
+		list_query_fini(&q);
+	}
 	view_drop(v);
-	list_query_fini(&q);
 }

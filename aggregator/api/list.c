@@ -90,7 +90,8 @@ bool list_selector_read(const struct api_request *rq, struct selector **selector
 	return api_fail(rs, FAIL_BAD_REQUEST, "labelSelector", "%s", error.text);
 }
 
-bool list_query_read(const struct api_request *rq, struct list_query *q, struct api_response *rs)
+bool list_query_read(const struct api_request *rq, const struct view *v, struct list_query *q,
+		     struct api_response *rs)
 {
 	*q = (struct list_query){.limit = LIST_LIMIT_DEFAULT};
 	q->node = read_text(rq, "node");
@@ -98,8 +99,12 @@ bool list_query_read(const struct api_request *rq, struct list_query *q, struct 
 	q->sort = (enum list_sort)api_query_choice(rq, "sort", api_sorts);
 	if (read_limit(read_text(rq, "limit"), q, rs) &&
 	    read_continue(read_text(rq, "continue"), q, rs) &&
-	    list_selector_read(rq, &q->selector, rs))
-		return true;
+	    list_selector_read(rq, &q->selector, rs)) {
+		if (!q->selector || v->cluster)
+			return true;
+		api_fail(rs, FAIL_BAD_REQUEST, "labelSelector",
+			 "labels are unknown here: no Kubernetes API is followed");
+	}
 	list_query_fini(q);
 	return false;
 }
@@ -109,14 +114,6 @@ void list_query_fini(struct list_query *q)
 	free(q->after_namespace);
 	selector_free(q->selector);
 	*q = (struct list_query){0};
-}
-
-bool list_query_check(const struct list_query *q, const struct view *v, struct api_response *rs)
-{
-	if (!q->selector || v->cluster)
-		return true;
-	return api_fail(rs, FAIL_BAD_REQUEST, "labelSelector",
-			"labels are unknown here: no Kubernetes API is followed");
 }
 
 static bool is_pod(const struct list_item *item)

@@ -33,14 +33,13 @@ struct list_query {
 	const char *after_name, *after_node;
 };
 
-/* False: *rs says why (400). */
-bool list_query_read(const struct api_request *rq, struct list_query *q, struct api_response *rs);
+/* False: *rs says why (400); one reason is a query for labels where no API is followed. */
+bool list_query_read(const struct api_request *rq, const struct view *v, struct list_query *q,
+		     struct api_response *rs);
 void list_query_fini(struct list_query *q);
 /* *selector is the caller's, and stays as it is where none is given; false: *rs says why (400). */
 bool list_selector_read(const struct api_request *rq, struct selector **selector,
 			struct api_response *rs);
-/* False where the query asks for labels and no API tells any: *rs says so (400). */
-bool list_query_check(const struct list_query *q, const struct view *v, struct api_response *rs);
 
 /* A node, or a pod of it. Borrowed from a view. */
 struct list_item {

@@ -196,22 +196,22 @@ void api_nodes(const struct api_context *ctx, const struct api_request *rq, stru
 	struct view *v;
 
 	name += *name == '/';
-	if (!list_query_read(rq, &q, rs))
-		return;
 	a.policy = (enum limits_unlimited)api_query_choice(rq, "unlimited", api_unlimited);
 	reservations = reservations_take(ctx->reservations, a.now_ns);
 	a.view = v = view_slot_take(ctx->views);
 	assumed_read(&a.assumed, v, reservations, "");
-	if (*name)
-		answer_one(&a, name, rs);
-	else if (list_query_check(&q, v, rs))
-		answer_list(&a, &q, rs);
+	if (list_query_read(rq, v, &q, rs)) {
+		if (*name)
+			answer_one(&a, name, rs);
+		else
+			answer_list(&a, &q, rs);
+		list_query_fini(&q);
+	}
 	if (rs->status == 200)
 		rs->etag = list_etag(v, a.now_ns) ^ assumed_hash(&a.assumed);
 	assumed_fini(&a.assumed);
 	view_drop(v);
 	reservations_copy_drop(reservations);
-	list_query_fini(&q);
 }
 
 /*

@@ -232,11 +232,10 @@ void api_pods(const struct api_context *ctx, const struct api_request *rq, struc
 	struct list_query q;
 	struct view *v;
 
-	if (!list_query_read(rq, &q, rs))
-		return;
 	a.view = v = view_slot_take(ctx->views);
-	if (list_query_check(&q, v, rs))
+	if (list_query_read(rq, v, &q, rs)) {
 		answer_list(&a, &q, ctx->now_ns(), rs);
+		list_query_fini(&q);
+	}
 	view_drop(v);
-	list_query_fini(&q);
 }
