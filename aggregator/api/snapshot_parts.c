@@ -26,7 +26,7 @@ static void see_time(struct snapshot *s, const cJSON *object, const char *member
 {
 	int64_t ns;
 
-	if (timefmt_parse(snapshot_member(object, member), &ns, NULL) == 0)
+	if (timefmt_parse(object_json_text(object, member), &ns, NULL) == 0)
 		snapshot_saw_time(&s->object_ns, ns);
 }
 
@@ -67,11 +67,11 @@ static void note_unreadable(struct snapshot *s, enum object_kind kind, const cJS
 {
 	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(item, "metadata");
 	const cJSON *spec = cJSON_GetObjectItemCaseSensitive(item, "spec");
-	const char *name = snapshot_member(metadata, "name");
+	const char *name = object_json_text(metadata, "name");
 	char *text = mem_printf("%s%s%s", field, *field ? ": " : "", why);
 
-	unreadables_put(&s->sources[kind].unreadable, snapshot_member(metadata, "namespace"),
-			*name ? name : "without a name", snapshot_member(spec, "nodeName"), text);
+	unreadables_put(&s->sources[kind].unreadable, object_json_text(metadata, "namespace"),
+			*name ? name : "without a name", object_json_text(spec, "nodeName"), text);
 	free(text);
 }
 
@@ -145,13 +145,13 @@ static int add_object(struct snapshot *s, const struct snapshot_text *t, const c
 			snprintf(source->api_version, sizeof(source->api_version), "%s", version);
 	}
 	see_times(s, item);
-	if (*version && !*snapshot_member(item, "apiVersion")) {
+	if (*version && !*object_json_text(item, "apiVersion")) {
 		cJSON_DeleteItemFromObjectCaseSensitive(item, "apiVersion");
 		cJSON_AddStringToObject(item, "apiVersion", version);
 	}
 	if (object_read(kind, item, &o, field, &why)) {
-		name_object(kind_name, snapshot_member(metadata, "namespace"),
-			    snapshot_member(metadata, "name"), name);
+		name_object(kind_name, object_json_text(metadata, "namespace"),
+			    object_json_text(metadata, "name"), name);
 		skip_object(s, kind, t->name, name, field, why.text);
 		note_unreadable(s, kind, item, field, why.text);
 		return 0;
@@ -187,11 +187,11 @@ int snapshot_read_item(struct snapshot *s, struct snapshot_text *t, const char *
 
 	if (snapshot_text_parse(t, &item))
 		return -EINVAL;
-	own_kind = snapshot_member(item, "kind");
+	own_kind = object_json_text(item, "kind");
 	if (!cJSON_IsObject(item))
 		skip_item(s, t->name, version, kind, index, "must be an object of Kubernetes");
 	else if (*own_kind)
-		rc = add_object(s, &before, snapshot_member(item, "apiVersion"), own_kind, item);
+		rc = add_object(s, &before, object_json_text(item, "apiVersion"), own_kind, item);
 	else if (*kind)
 		rc = add_object(s, &before, version, kind, item);
 	else
@@ -222,14 +222,9 @@ int snapshot_read_items(struct snapshot *s, struct snapshot_text *t, const char 
 typedef int add_item(struct stats_json_set *set, cJSON *item, char field[JSON_IO_FIELD_MAX],
 		     struct error *error);
 
-/* Where one list of items goes. */
-struct destination {
-	struct snapshot *snapshot;
-	const char *path, *list; /* "usage.", "nodes" */
-	add_item *add;
-};
-
-static int read_item(const struct destination *to, struct snapshot_text *t, size_t index)
+/* path, list: "usage.", "nodes" */
+static int read_item(struct snapshot *s, struct snapshot_text *t, const char *path,
+		     const char *list, size_t index, add_item *add)
 {
 	const struct snapshot_text before = *t;
 	char field[JSON_IO_FIELD_MAX] = "", name[ENTITY_NAME_MAX + 1];
@@ -242,25 +237,26 @@ static int read_item(const struct destination *to, struct snapshot_text *t, size
 		return -EINVAL;
 	end = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "end"));
 	if (end && timefmt_parse(end, &ns, NULL) == 0)
-		snapshot_saw_time(&to->snapshot->usage_ns, ns);
-	snprintf(name, sizeof(name), "%s", snapshot_member(item, "name"));
-	if (to->add(to->snapshot->node_stats, item, field, &why))
-		return snapshot_text_fail(&before, "%s%s[%zu]%s%s: %s", to->path, to->list, index,
+		snapshot_saw_time(&s->usage_ns, ns);
+	snprintf(name, sizeof(name), "%s", object_json_text(item, "name"));
+	if (add(s->node_stats, item, field, &why))
+		return snapshot_text_fail(&before, "%s%s[%zu]%s%s: %s", path, list, index,
 					  *field ? "." : "", field, why.text);
 	if (why.text[0])
-		snapshot_note(to->snapshot, true, "%s: left out %s%s[%zu] (%s).%s", t->name,
-			      to->path, to->list, index, name, why.text);
+		snapshot_note(s, true, "%s: left out %s%s[%zu] (%s).%s", t->name, path, list, index,
+			      name, why.text);
 	return 0;
 }
 
-static int read_list(const struct destination *to, struct snapshot_text *t)
+static int read_list(struct snapshot *s, struct snapshot_text *t, const char *path,
+		     const char *list, add_item *add)
 {
 	bool first = true;
 	size_t index = 0;
 	int rc = snapshot_text_open(t, '[');
 
 	while (rc == 0 && (rc = snapshot_text_item(t, &first)) == 1)
-		rc = read_item(to, t, index++);
+		rc = read_item(s, t, path, list, index++, add);
 	return rc;
 }
 
@@ -306,9 +302,6 @@ static int read_time(struct snapshot *s, struct snapshot_text *t, const char *pa
 static int read_member(struct snapshot *s, struct snapshot_text *t, const char *path,
 		       const char *key)
 {
-	const struct destination nodes = {s, path, "nodes", stats_json_add_node};
-	const struct destination pods = {s, path, "pods", stats_json_add_pod};
-
 	if (strcmp(key, "apiVersion") == 0)
 		return check_text(t, path, key, STATS_JSON_VERSION);
 	if (strcmp(key, "kind") == 0)
@@ -316,9 +309,9 @@ static int read_member(struct snapshot *s, struct snapshot_text *t, const char *
 	if (strcmp(key, "time") == 0)
 		return read_time(s, t, path);
 	if (strcmp(key, "nodes") == 0)
-		return read_list(&nodes, t);
+		return read_list(s, t, path, key, stats_json_add_node);
 	if (strcmp(key, "pods") == 0)
-		return read_list(&pods, t);
+		return read_list(s, t, path, key, stats_json_add_pod);
 	return snapshot_text_fail(t, "%s%s: is no member of a Usage object", path, key);
 }
 
@@ -380,15 +373,15 @@ void snapshot_write_reservation(struct jsonw *w, const struct reservation *e)
 	jsonw_object_close(w);
 }
 
-static int read_number(const cJSON *item, const char *name, double least, double most, double *out)
+/* One out of these bounds makes *bad true. */
+static int64_t read_number(const cJSON *item, const char *name, double least, double most,
+			   bool *bad)
 {
-	const cJSON *number = cJSON_GetObjectItemCaseSensitive(item, name);
+	double number = cJSON_GetNumberValue(object_json_find(item, name));
+	bool good = number >= least && number <= most;
 
-	if (!cJSON_IsNumber(number) ||
-	    !(number->valuedouble >= least && number->valuedouble <= most))
-		return -EINVAL;
-	*out = number->valuedouble;
-	return 0;
+	*bad |= !good;
+	return good ? round_saturating(number) : 0;
 }
 
 static int read_entry(struct snapshot *s, const struct snapshot_text *t, const cJSON *item,
@@ -399,28 +392,24 @@ static int read_entry(struct snapshot *s, const struct snapshot_text *t, const c
 	struct object_fault fault = {field, sizeof(field), &why, false};
 	const struct object_json of = {item, &fault, NULL, "", 0};
 	struct reservation e = {
-		.uid = snapshot_member(item, "uid"),
-		.namespace = snapshot_member(item, "namespace"),
-		.name = snapshot_member(item, "name"),
-		.node = snapshot_member(item, "node"),
+		.uid = object_json_text(item, "uid"),
+		.namespace = object_json_text(item, "namespace"),
+		.name = object_json_text(item, "name"),
+		.node = object_json_text(item, "node"),
 	};
-	double cpu_milli, high_milli, mem_bytes, priority;
+	bool bad = !cJSON_IsObject(item) || !*e.uid || !*e.name;
 	int rc = -EINVAL;
 
-	if (!cJSON_IsObject(item) || !*e.uid || !*e.name ||
-	    read_number(item, "expectedCpuMillicores", 0, 0x1p63, &cpu_milli) ||
-	    read_number(item, "expectedHighCpuMillicores", 0, 0x1p63, &high_milli) ||
-	    read_number(item, "expectedMemoryBytes", 0, 0x1p63, &mem_bytes) ||
-	    read_number(item, "priority", INT32_MIN, INT32_MAX, &priority))
+	e.expected_cpu_milli = read_number(item, "expectedCpuMillicores", 0, 0x1p63, &bad);
+	e.expected_high_cpu_milli = read_number(item, "expectedHighCpuMillicores", 0, 0x1p63, &bad);
+	e.expected_mem_bytes = read_number(item, "expectedMemoryBytes", 0, 0x1p63, &bad);
+	e.priority = (int32_t)read_number(item, "priority", INT32_MIN, INT32_MAX, &bad);
+	if (bad)
 		return snapshot_text_fail(t,
 					  "state.ledger[%zu]: must be a reservation with uid, "
 					  "name, expectedCpuMillicores, expectedHighCpuMillicores, "
 					  "expectedMemoryBytes and priority",
 					  index);
-	e.expected_cpu_milli = round_saturating(cpu_milli);
-	e.expected_high_cpu_milli = round_saturating(high_milli);
-	e.expected_mem_bytes = round_saturating(mem_bytes);
-	e.priority = (int32_t)priority;
 	object_json_resources(&of, "requests", &e.requests);
 	if (fault.found)
 		snapshot_text_fail(t, "state.ledger[%zu].%.160s: %.200s", index, field, why.text);

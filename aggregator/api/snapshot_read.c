@@ -14,6 +14,7 @@
 
 #include "aggregator/planner/slack_memory.h"
 #include "aggregator/api/snapshot_state.h"
+#include "aggregator/model/object_json.h"
 #include "aggregator/policy/drain/drain.h"
 #include "aggregator/state/join.h"
 #include "shared/array.h"
@@ -189,9 +190,9 @@ static void read_unreadable(const cJSON *source, struct unreadables *out)
 	const cJSON *item;
 
 	cJSON_ArrayForEach (item, cJSON_GetObjectItemCaseSensitive(source, "unreadable")) {
-		unreadables_put(out, snapshot_member(item, "namespace"),
-				snapshot_member(item, "name"), snapshot_member(item, "node"),
-				snapshot_member(item, "reason"));
+		unreadables_put(out, object_json_text(item, "namespace"),
+				object_json_text(item, "name"), object_json_text(item, "node"),
+				object_json_text(item, "reason"));
 	}
 	out->more |= cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(source, "moreUnreadable"));
 }
@@ -204,25 +205,25 @@ static int read_source(struct snapshot *s, const struct snapshot_text *t, size_t
 	struct model_source source = {.state = SOURCE_NONE};
 	enum object_kind kind;
 
-	if (find_kind(snapshot_member(item, "kind"), snapshot_member(item, "resource"), &kind))
+	if (find_kind(object_json_text(item, "kind"), object_json_text(item, "resource"), &kind))
 		return snapshot_text_fail(t,
 					  "sources[%zu].kind: there is no such kind as \"%.64s\"",
-					  index, snapshot_member(item, "kind"));
-	if (find_state(snapshot_member(item, "state"), &source.state))
+					  index, object_json_text(item, "kind"));
+	if (find_state(object_json_text(item, "state"), &source.state))
 		return snapshot_text_fail(t,
 					  "sources[%zu].state: there is no such state as \"%.64s\"",
-					  index, snapshot_member(item, "state"));
-	if (timefmt_parse(snapshot_member(item, "changed"), &source.changed_ns, NULL))
+					  index, object_json_text(item, "state"));
+	if (timefmt_parse(object_json_text(item, "changed"), &source.changed_ns, NULL))
 		return snapshot_text_fail(t, "sources[%zu].changed: must be a time", index);
 	if (source.state == SOURCE_SYNCED)
 		source.state = SOURCE_SNAPSHOT;
 	if (cJSON_IsNumber(skipped) && skipped->valuedouble >= 0 && skipped->valuedouble < 1e15)
 		source.skipped = (uint64_t)skipped->valuedouble;
 	snprintf(source.api_version, sizeof(source.api_version), "%s",
-		 snapshot_member(item, "apiVersion"));
-	snprintf(source.message, sizeof(source.message), "%s", snapshot_member(item, "message"));
+		 object_json_text(item, "apiVersion"));
+	snprintf(source.message, sizeof(source.message), "%s", object_json_text(item, "message"));
 	snprintf(source.skipped_last, sizeof(source.skipped_last), "%s",
-		 snapshot_member(item, "skippedLast"));
+		 object_json_text(item, "skippedLast"));
 	read_unreadable(item, &source.unreadable);
 	s->sources[kind] = source;
 	return 0;
@@ -405,7 +406,7 @@ static int refuse(const struct document *d)
 
 	if (d->error)
 		return snapshot_text_fail(t, "this is an aggregator's error: %.200s",
-					  snapshot_member(d->error, "message"));
+					  object_json_text(d->error, "message"));
 	if (strcmp(d->kind, "Usage") == 0)
 		return snapshot_text_fail(t, "this is a Usage object, " MEASUREMENTS);
 	if (d->has_data && !*d->kind)

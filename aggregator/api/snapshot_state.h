@@ -13,8 +13,7 @@
 
 /* A load watcher's use of one resource of a node, in percent of its capacity. */
 struct watcher_resource {
-	bool mean_known, stddev_known, latest_known;
-	double mean, stddev, latest;
+	double mean, stddev, latest; /* NaN: not told */
 };
 
 struct watcher_use {
@@ -53,14 +52,6 @@ struct snapshot {
 void snapshot_note(struct snapshot *s, bool skipped, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void snapshot_saw_time(int64_t *newest_ns, int64_t unix_ns);
-
-/* The text of a member, "" where there is none. */
-static inline const char *snapshot_member(const cJSON *object, const char *member)
-{
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, member));
-
-	return text ? text : "";
-}
 
 /* --- snapshot_parts.c */
 

@@ -97,16 +97,12 @@ static int read_head(struct answer *a, const cJSON *doc)
 
 static void set_value(struct watcher_resource *r, const char *what, double value)
 {
-	if (strcmp(what, "AVG") == 0) {
-		r->mean_known = true;
+	if (strcmp(what, "AVG") == 0)
 		r->mean = value;
-	} else if (strcmp(what, "STD") == 0) {
-		r->stddev_known = true;
+	else if (strcmp(what, "STD") == 0)
 		r->stddev = value;
-	} else if (strcmp(what, "Latest") == 0 || !*what) {
-		r->latest_known = true;
+	else if (strcmp(what, "Latest") == 0 || !*what)
 		r->latest = value;
-	}
 }
 
 /*
@@ -137,12 +133,16 @@ static int read_metric(const struct answer *a, const cJSON *item, struct watcher
 	return 0;
 }
 
-static void settle(struct watcher_resource *r)
+/* False: no deviation is told of a mean. */
+static bool settle(struct watcher_resource *r)
 {
-	if (!r->mean_known && r->latest_known) {
+	bool told = !isnan(r->stddev);
+
+	if (isnan(r->mean))
 		r->mean = r->latest;
-		r->mean_known = true;
-	}
+	if (!told)
+		r->stddev = 0;
+	return told || isnan(r->mean);
 }
 
 /* Our members behind the known ones say more of a node. */
@@ -176,24 +176,24 @@ static int read_extra(struct answer *a, const cJSON *item, struct watcher_use *u
 
 static int read_node(struct answer *a, const cJSON *item)
 {
+	static const struct watcher_resource none = {NAN, NAN, NAN};
 	const cJSON *metrics = member(item, "metrics"), *metric;
 	struct watcher_use *use;
 	size_t index = 0;
+	bool told;
 
 	if (strlen(item->string) > NODE_NAME_MAX || !item->string[0])
 		return fail(a, "data", "the name of a node must have 1 to 253 bytes");
 	if (metrics && !cJSON_IsArray(metrics) && !cJSON_IsNull(metrics))
 		return fail(a, item->string, "\"metrics\" must be a list");
 	use = &ARRAY_ADD(a->snapshot->uses, a->snapshot->use_count);
-	*use = (struct watcher_use){.node = mem_strdup(item->string)};
+	*use = (struct watcher_use){.node = mem_strdup(item->string), .cpu = none, .mem = none};
 	cJSON_ArrayForEach (metric, metrics) {
 		if (read_metric(a, metric, use, index++))
 			return -EINVAL;
 	}
-	settle(&use->cpu);
-	settle(&use->mem);
-	a->without_stddev += (use->cpu.mean_known && !use->cpu.stddev_known) ||
-			     (use->mem.mean_known && !use->mem.stddev_known);
+	told = settle(&use->cpu);
+	a->without_stddev += !settle(&use->mem) || !told;
 	return read_extra(a, item, use);
 }
 
@@ -263,7 +263,7 @@ int snapshot_read_watcher(struct snapshot *s, const struct snapshot_text *t, con
 static struct window_stats stats_of(const struct watcher_use *use, const struct watcher_resource *r,
 				    int64_t capacity)
 {
-	if (!r->mean_known || capacity <= 0)
+	if (isnan(r->mean) || capacity <= 0)
 		return (struct window_stats){0};
 	return (struct window_stats){
 		.known = true,
@@ -279,7 +279,7 @@ static struct window_stats stats_of(const struct watcher_use *use, const struct 
 
 static struct latest latest_of(const struct watcher_resource *r, int64_t capacity)
 {
-	if (!r->latest_known || capacity <= 0)
+	if (isnan(r->latest) || capacity <= 0)
 		return (struct latest){0};
 	return (struct latest){.value = (float)(r->latest / 100 * (double)capacity), .known = true};
 }
