@@ -115,16 +115,19 @@ static int read_record(struct drain_setup *s, struct record *r, struct error *er
 	return cut(r, own(s, mem_strdup(r->text)), error);
 }
 
-static int read_count(const struct record *r, const char *key, const char *text, int64_t *out,
-		      struct error *error)
+/* Without that value *out stays as it is. */
+static int read_count(const struct record *r, int key, int64_t *out, struct error *error)
 {
+	const char *text = r->values[key] ? r->values[key] : "";
 	size_t digits = strspn(text, "0123456789");
 	long value = digits && digits < 10 && !text[digits] ? strtol(text, NULL, 10) : -1;
 
+	if (!r->values[key])
+		return 0;
 	if (value < 0)
 		return error_fail(error, -EINVAL,
 				  "%s \"%.200s\": %s \"%.60s\" is not a number from 0 to 999999999",
-				  r->option, r->text, key, text);
+				  r->option, r->text, r->keys[key], text);
 	*out = value;
 	return 0;
 }
@@ -144,9 +147,7 @@ static int read_group(struct drain_setup *s, const char *text, struct drain_grou
 	if (!r.values[NAME])
 		return fail(&r, error, "there must be a", "name");
 	out->name = r.values[NAME];
-	if (r.values[MIN] && read_count(&r, "min", r.values[MIN], &out->min, error))
-		return -EINVAL;
-	if (r.values[MAX] && read_count(&r, "max", r.values[MAX], &out->max, error))
+	if (read_count(&r, MIN, &out->min, error) || read_count(&r, MAX, &out->max, error))
 		return -EINVAL;
 	if (!r.values[ATOMIC] || strcmp(r.values[ATOMIC], "false") == 0)
 		return 0;
@@ -180,15 +181,12 @@ static int read_floor(struct drain_setup *s, const char *text, struct error *err
 	static const char *const keys[] = {"nodes", "cpu", "memory", NULL};
 	struct record r = {.option = "--drain-cluster-min", .text = text, .keys = keys};
 	struct drain_floor *min = &s->config.cluster_min;
-	int rc;
+	int rc = 0;
 
 	if (!text || !*text)
 		return 0;
-	rc = read_record(s, &r, error);
-	if (!rc && r.values[NODES])
-		rc = read_count(&r, "nodes", r.values[NODES], &min->nodes, error);
-	if (rc)
-		return rc;
+	if (read_record(s, &r, error) || read_count(&r, NODES, &min->nodes, error))
+		return -EINVAL;
 	if (r.values[CPU])
 		rc = quantity_parse_milli(r.values[CPU], &min->cpu_milli, error);
 	if (!rc && r.values[MEMORY])
@@ -207,19 +205,15 @@ static int read_floor(struct drain_setup *s, const char *text, struct error *err
 static int read_reasons(struct drain_setup *s, const struct record *r, char *text,
 			struct drain_window *out, struct error *error)
 {
-	static const char *const known[] = {"Empty", "Underutilized", "Drifted"};
+	static const char *const known[] = {"Empty", "Underutilized", "Drifted", NULL};
 	const char **list = own(s, mem_zalloc(strlen(text) + 1, sizeof(*list)));
 	char *word;
 
 	while ((word = strsep(&text, ","))) {
-		size_t k = 0;
-
-		while (k < 3 && strcmp(known[k], word) != 0)
-			k++;
-		if (k == 3)
+		if (!array_has_text(known, word))
 			return fail(r, error, "reasons are Empty, Underutilized and Drifted, not",
 				    word);
-		list[out->reason_count++] = known[k];
+		list[out->reason_count++] = word;
 	}
 	out->reasons = list;
 	return 0;

@@ -18,6 +18,7 @@
 #include "aggregator/model/object.h"
 #include "aggregator/model/object_json.h"
 #include "aggregator/policy/arith.h"
+#include "shared/arith.h"
 #include "shared/jsonw.h"
 #include "shared/array.h"
 #include "shared/timefmt.h"
@@ -242,11 +243,9 @@ static void read_classes(struct memory *m, const struct object_json *whole)
 
 static bool follows(const struct slack_arrival *before, const struct slack_arrival *a)
 {
-	if (before->span != a->span)
-		return before->span < a->span;
-	if (before->shape.cpu_milli != a->shape.cpu_milli)
-		return before->shape.cpu_milli < a->shape.cpu_milli;
-	return before->shape.mem_bytes < a->shape.mem_bytes;
+	return (COMPARE(before->span, a->span)
+			?: COMPARE(before->shape.cpu_milli, a->shape.cpu_milli)
+			?: COMPARE(before->shape.mem_bytes, a->shape.mem_bytes)) < 0;
 }
 
 static void read_arrival(struct memory *m, const struct object_json *item)
