@@ -213,22 +213,14 @@ static void write_amount(struct jsonw *w, const char *key, bool has, int64_t amo
 		jsonw_key_null(w, key);
 }
 
-static void write_list(struct jsonw *w, const char *key, const struct resource_list *of)
+/* cpu, mem: whether it is known that there is an amount or none. */
+static void write_list(struct jsonw *w, const char *key, const struct resource_list *of, bool cpu,
+		       bool mem)
 {
 	jsonw_key_object(w, key);
-	write_amount(w, "cpuMillicores", of->has_cpu, of->cpu_milli);
-	write_amount(w, "memoryBytes", of->has_mem, of->mem_bytes);
-	jsonw_object_close(w);
-}
-
-static void write_limits(struct jsonw *w, const struct target *to)
-{
-	const struct resource_list *of = &to->now.limits;
-
-	jsonw_key_object(w, "limits");
-	if (to->knows_cpu_limit)
+	if (cpu)
 		write_amount(w, "cpuMillicores", of->has_cpu, of->cpu_milli);
-	if (to->knows_mem_limit)
+	if (mem)
 		write_amount(w, "memoryBytes", of->has_mem, of->mem_bytes);
 	jsonw_object_close(w);
 }
@@ -281,12 +273,12 @@ static void write_item(struct jsonw *w, const struct demand_record *r, const str
 	jsonw_key_fixed(w, "urgency", a->urgency, 4);
 	jsonw_key_string(w, "confidence", advice_confidences[a->confidence]);
 	jsonw_key_fixed(w, "hours", a->hours, 4);
-	write_list(w, "requests", &now->requests);
-	write_limits(w, to);
+	write_list(w, "requests", &now->requests, true, true);
+	write_list(w, "limits", &now->limits, to->knows_cpu_limit, to->knows_mem_limit);
 	write_demand(w, a);
 	jsonw_key_object(w, "proposed");
-	write_list(w, "requests", &a->requests);
-	write_list(w, "limits", &a->limits);
+	write_list(w, "requests", &a->requests, true, true);
+	write_list(w, "limits", &a->limits, true, true);
 	jsonw_key_known(w, "throttledRatio", a->throttled_at_limit, 4);
 	jsonw_object_close(w);
 	if (why)

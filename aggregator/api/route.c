@@ -281,27 +281,24 @@ static bool check_query(const struct route *route, const struct api_request *rq,
 void api_route(const struct api_context *ctx, const struct api_request *rq, struct api_response *rs)
 {
 	char room[API_LOCAL_LEN], namespace[ACCESS_RESOURCE_LEN];
-	const struct route *route;
 	struct api_request plain = *rq;
 	struct access_request path;
+	const struct route *first, *route;
 	bool grouped;
-	const struct route *first, *r;
 
 	plain.path = api_group_local_path(api_plain_path(rq->path), room, namespace);
 	plain.in_namespace = namespace[0] ? namespace : NULL;
 	grouped = plain.path == room;
-	/* Without that method the first of the path. */
-	first = find_path(plain.path);
-	r = first;
-	while (r && !method_fits(r, plain.method))
-		r = next_method(r);
-	route = r ? r : first;
+	/* The first of the path, and the one of the method. */
+	first = route = find_path(plain.path);
+	while (route && !method_fits(route, plain.method))
+		route = next_method(route);
 	rs->status = route && route->status ? route->status : 200;
-	if (!route) {
+	if (!first) {
 		api_fail(rs, FAIL_NOT_FOUND, NULL, "there is nothing at %s", plain.path);
-	} else if (!method_fits(route, plain.method)) {
-		rs->allow = allowed(route);
-		api_fail(rs, FAIL_METHOD_NOT_ALLOWED, NULL, "%s answers %s, not %s", route->path,
+	} else if (!route) {
+		rs->allow = allowed(first);
+		api_fail(rs, FAIL_METHOD_NOT_ALLOWED, NULL, "%s answers %s, not %s", first->path,
 			 rs->allow, plain.method);
 	} else if (check_query(route, &plain, grouped, rs)) {
 		route->handler(ctx, &plain, rs);
