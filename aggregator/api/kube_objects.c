@@ -14,11 +14,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shared/document.h"
+
 enum { COLUMNS_MAX = 4 };
 
 struct column {
 	const char *title;
-	const char *path; /* of the value in an item */
+	const char *path; /* of the value in an item; of a list the text of the first */
 	double unit; /* of the title, in that of the value; 0: a text */
 };
 
@@ -40,7 +42,7 @@ static const struct form {
 	{"slacks",
 	 "name",
 	 {{"Verdict", "verdict", 0}, {"Wanted", "wanted", 1}, {"Placed", "placed", 1}}},
-	{"drains", "name", {{"Verdict", "verdict", 0}, {"Reason", "reasons.text", 0}}},
+	{"drains", "name", {{"Verdict", "verdict", 0}, {"Reason", "reasons", 0}}},
 };
 
 static const struct form *form_of(const char *resource)
@@ -106,35 +108,11 @@ struct change {
 	struct jsonw w;
 };
 
-/* Of an array the first element: "reasons.text". NULL: there is none. */
-static const cJSON *value_at(const cJSON *json, const char *path)
-{
-	while (json && *path) {
-		char name[32];
-		size_t len = strcspn(path, ".");
-
-		snprintf(name, sizeof(name), "%.*s", (int)len, path);
-		json = cJSON_GetObjectItemCaseSensitive(json, name);
-		if (cJSON_IsArray(json))
-			json = json->child;
-		path += len + (path[len] == '.');
-	}
-	return json;
-}
-
-static const char *text_at(const cJSON *json, const char *path)
-{
-	return cJSON_GetStringValue(value_at(json, path));
-}
-
 /* Items without a name, such as scores and decisions about drains, are about a node. */
 static const char *name_of(const struct change *c, const cJSON *item)
 {
-	const char *name = *c->name ? c->name : text_at(item, c->form->name);
-
-	if (!name)
-		name = text_at(item, "node");
-	return name ? name : "";
+	return *c->name ? c->name
+			: document_text_or(item, c->form->name, document_text_or(item, "node", ""));
 }
 
 static void write_metadata(struct change *c, const cJSON *item)
@@ -142,15 +120,17 @@ static void write_metadata(struct change *c, const cJSON *item)
 	jsonw_key_object(&c->w, "metadata");
 	jsonw_key_string(&c->w, "name", name_of(c, item));
 	if (strcmp(c->form->name, "namespace") != 0)
-		jsonw_key_text(&c->w, "namespace", text_at(item, "namespace"));
+		jsonw_key_text(&c->w, "namespace", document_text(item, "namespace"));
 	jsonw_object_close(&c->w);
 }
 
 static void write_cell(struct jsonw *w, const struct column *column, const cJSON *item)
 {
-	const cJSON *value = value_at(item, column->path);
+	const cJSON *value = document_at(item, column->path);
 	char text[32] = "";
 
+	if (cJSON_IsArray(value))
+		value = document_at(value->child, "text");
 	if (column->unit > 0 && cJSON_IsNumber(value))
 		snprintf(text, sizeof(text), "%.0f", value->valuedouble / column->unit);
 	jsonw_string(w, cJSON_IsString(value) ? value->valuestring : text);
