@@ -16,11 +16,11 @@
  */
 #include "aggregator/api/api_group.h"
 
-#include <cjson/cJSON.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "shared/document.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 
@@ -398,21 +398,18 @@ static const char *reason_of(int status)
 void api_fail_as_status(const char *path, struct api_response *rs)
 {
 	struct buf error = rs->body;
-	const cJSON *message;
 	struct jsonw w;
 	cJSON *json;
 
 	if (rs->status < 400 || strncmp(path, PREFIX, strlen(PREFIX)) != 0)
 		return;
 	json = cJSON_ParseWithLength(error.data, error.len);
-	message = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(json, "error"),
-						   "message");
 	buf_init(&rs->body);
 	open_object(rs, &w, "Status");
 	jsonw_key_object(&w, "metadata");
 	jsonw_object_close(&w);
 	jsonw_key_string(&w, "status", "Failure");
-	jsonw_key_string(&w, "message", cJSON_GetStringValue(message));
+	jsonw_key_string(&w, "message", document_text(json, "error.message"));
 	jsonw_key_string(&w, "reason", reason_of(rs->status));
 	jsonw_key_int(&w, "code", rs->status);
 	buf_add_char(&rs->body, ',');

@@ -14,6 +14,7 @@
 #include "aggregator/api/request_body.h"
 #include "aggregator/api/snapshot_text.h"
 #include "shared/array.h"
+#include "shared/document.h"
 #include "shared/jsonw.h"
 
 struct parser {
@@ -163,7 +164,6 @@ static int parse_names(struct parser *p, struct extender_args *args)
 
 static int parse_node(struct parser *p, struct extender_args *args)
 {
-	const cJSON *metadata;
 	struct extender_text text;
 	const char *name;
 	cJSON *node = NULL;
@@ -174,8 +174,7 @@ static int parse_node(struct parser *p, struct extender_args *args)
 	if (snapshot_text_parse(&p->text, &node))
 		return request_fail(&p->fault, NULL, "Nodes.items[%zu]", args->count);
 	text.len = (size_t)(p->text.at - text.at);
-	metadata = cJSON_GetObjectItemCaseSensitive(node, "metadata");
-	name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, "name"));
+	name = document_text(node, "metadata.name");
 	if (!name || !*name)
 		rc = request_fail(&p->fault, "must be the name of a node",
 				  "Nodes.items[%zu].metadata.name", args->count);

@@ -15,6 +15,7 @@
 #include <strings.h>
 
 #include "shared/array.h"
+#include "shared/document.h"
 #include "shared/mem.h"
 
 enum { CA_MOST = 256 << 10, LIST_MOST = 64, ITEM_MOST = 256 };
@@ -57,8 +58,7 @@ static int take_list(struct front_proxy *p, enum front_proxy_list which, const c
 
 static int take_members(struct front_proxy *p, const cJSON *data, struct error *error)
 {
-	const char *ca = cJSON_GetStringValue(
-		cJSON_GetObjectItemCaseSensitive(data, MEMBER("client-ca-file")));
+	const char *ca = document_text(data, MEMBER("client-ca-file"));
 	int rc = 0;
 
 	if (!ca || !*ca)
@@ -70,10 +70,7 @@ static int take_members(struct front_proxy *p, const cJSON *data, struct error *
 				  MEMBER("client-ca-file"), CA_MOST);
 	p->client_ca = mem_strdup(ca);
 	for (int i = 0; i < FRONT_PROXY_LISTS && !rc; i++)
-		rc = take_list(p, (enum front_proxy_list)i,
-			       cJSON_GetStringValue(
-				       cJSON_GetObjectItemCaseSensitive(data, members[i])),
-			       error);
+		rc = take_list(p, (enum front_proxy_list)i, document_text(data, members[i]), error);
 	return rc;
 }
 
@@ -84,7 +81,7 @@ int front_proxy_read(struct front_proxy **out, const char *json, size_t len, str
 	int rc = -EINVAL;
 
 	if (cJSON_IsObject(map))
-		rc = take_members(p, cJSON_GetObjectItemCaseSensitive(map, "data"), error);
+		rc = take_members(p, document_at(map, "data"), error);
 	else
 		error_set(error, "the answer is no ConfigMap");
 	cJSON_Delete(map);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "aggregator/api/pod_file.h"
+#include "shared/document.h"
 #include "shared/mem.h"
 
 int request_fail(const struct object_fault *e, const char *why, const char *format, ...)
@@ -193,7 +194,6 @@ static bool read_pod(struct pod_body *body, const struct cluster *c, struct api_
 	cJSON *pod = request_member(body->tree, "pod");
 	char field[POD_MANIFEST_FIELD_MAX] = "";
 	struct error why = {""};
-	const char *policy;
 
 	/* Members that are no objects are refused by pod_manifest_read(). */
 	if (cJSON_IsObject(pod) &&
@@ -201,9 +201,7 @@ static bool read_pod(struct pod_body *body, const struct cluster *c, struct api_
 		return false;
 	if (pod_manifest_read(request_lacks(pod) ? NULL : pod, &body->pod, field, &why))
 		return api_fail(rs, FAIL_BAD_REQUEST, field, "%s", why.text);
-	policy = cJSON_GetStringValue(
-		request_member(request_member(pod, "spec"), "preemptionPolicy"));
-	body->never_preempts = policy && strcmp(policy, "Never") == 0;
+	body->never_preempts = document_is(pod, "spec.preemptionPolicy", "Never");
 	return true;
 }
 

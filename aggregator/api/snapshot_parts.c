@@ -12,6 +12,7 @@
 #include "aggregator/api/snapshot_state.h"
 #include "aggregator/model/object_json.h"
 #include "aggregator/policy/arith.h"
+#include "shared/document.h"
 #include "shared/jsonw.h"
 #include "shared/mem.h"
 #include "shared/timefmt.h"
@@ -22,22 +23,21 @@
  * The first of two objects of one name counts, so the result depends on the files alone.
  */
 
-static void see_time(struct snapshot *s, const cJSON *object, const char *member)
+static void see_time(struct snapshot *s, const cJSON *object, const char *path)
 {
 	int64_t ns;
 
-	if (timefmt_parse(object_json_text(object, member), &ns, NULL) == 0)
+	if (timefmt_parse(document_text_or(object, path, ""), &ns, NULL) == 0)
 		snapshot_saw_time(&s->object_ns, ns);
 }
 
 static void see_times(struct snapshot *s, const cJSON *item)
 {
-	const cJSON *status = cJSON_GetObjectItemCaseSensitive(item, "status"), *condition;
-	const cJSON *conditions = cJSON_GetObjectItemCaseSensitive(status, "conditions");
+	const cJSON *condition;
 
-	see_time(s, cJSON_GetObjectItemCaseSensitive(item, "metadata"), "creationTimestamp");
-	see_time(s, status, "startTime");
-	cJSON_ArrayForEach (condition, conditions) {
+	see_time(s, item, "metadata.creationTimestamp");
+	see_time(s, item, "status.startTime");
+	cJSON_ArrayForEach (condition, document_at(item, "status.conditions")) {
 		see_time(s, condition, "lastHeartbeatTime");
 		see_time(s, condition, "lastTransitionTime");
 	}
@@ -65,13 +65,13 @@ static void skip_object(struct snapshot *s, enum object_kind kind, const char *f
 static void note_unreadable(struct snapshot *s, enum object_kind kind, const cJSON *item,
 			    const char *field, const char *why)
 {
-	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(item, "metadata");
-	const cJSON *spec = cJSON_GetObjectItemCaseSensitive(item, "spec");
-	const char *name = object_json_text(metadata, "name");
+	const char *name = document_text_or(item, "metadata.name", "");
 	char *text = mem_printf("%s%s%s", field, *field ? ": " : "", why);
 
-	unreadables_put(&s->sources[kind].unreadable, object_json_text(metadata, "namespace"),
-			*name ? name : "without a name", object_json_text(spec, "nodeName"), text);
+	unreadables_put(&s->sources[kind].unreadable,
+			document_text_or(item, "metadata.namespace", ""),
+			*name ? name : "without a name",
+			document_text_or(item, "spec.nodeName", ""), text);
 	free(text);
 }
 
@@ -120,7 +120,6 @@ static void pass_over(struct snapshot *s, const char *kind)
 static int add_object(struct snapshot *s, const struct snapshot_text *t, const char *version,
 		      const char *kind_name, cJSON *item)
 {
-	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(item, "metadata");
 	char field[OBJECT_FIELD_MAX] = "", name[160];
 	struct error why = {""};
 	enum object_kind kind;
@@ -150,8 +149,8 @@ static int add_object(struct snapshot *s, const struct snapshot_text *t, const c
 		cJSON_AddStringToObject(item, "apiVersion", version);
 	}
 	if (object_read(kind, item, &o, field, &why)) {
-		name_object(kind_name, object_json_text(metadata, "namespace"),
-			    object_json_text(metadata, "name"), name);
+		name_object(kind_name, document_text_or(item, "metadata.namespace", ""),
+			    document_text_or(item, "metadata.name", ""), name);
 		skip_object(s, kind, t->name, name, field, why.text);
 		note_unreadable(s, kind, item, field, why.text);
 		return 0;

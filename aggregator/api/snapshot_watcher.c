@@ -29,6 +29,7 @@
 #include "aggregator/api/snapshot_state.h"
 #include "shared/array.h"
 #include "shared/clock.h"
+#include "shared/document.h"
 #include "shared/mem.h"
 
 #define SECONDS_MOST 9.2e9 /* 2261 */
@@ -45,25 +46,19 @@ struct answer {
 	bool tells_ages;
 };
 
-static const cJSON *member(const cJSON *object, const char *name)
-{
-	return cJSON_GetObjectItemCaseSensitive(object, name);
-}
-
 static int fail(const struct answer *a, const char *field, const char *what)
 {
 	return snapshot_text_fail(a->text, "%s: %s", field, what);
 }
 
 /* Unix seconds as nanoseconds. */
-static int read_seconds(const struct answer *a, const cJSON *object, const char *name,
-			const char *field, int64_t *ns)
+static int read_seconds(const struct answer *a, const cJSON *doc, const char *field, int64_t *ns)
 {
-	const cJSON *item = member(object, name);
+	double seconds = document_number(doc, field);
 
-	if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble < SECONDS_MOST))
+	if (!(seconds >= 0 && seconds < SECONDS_MOST))
 		return fail(a, field, "must be a time in Unix seconds");
-	*ns = (int64_t)(item->valuedouble * NS_PER_SEC);
+	*ns = (int64_t)(seconds * NS_PER_SEC);
 	return 0;
 }
 
@@ -79,12 +74,11 @@ static int find_window(const char *name, enum window *window)
 
 static int read_head(struct answer *a, const cJSON *doc)
 {
-	const cJSON *window = member(doc, "window");
-	const char *duration = cJSON_GetStringValue(member(window, "duration"));
+	const char *duration = document_text(doc, "window.duration");
 
-	if (read_seconds(a, doc, "timestamp", "timestamp", &a->time_ns) ||
-	    read_seconds(a, window, "start", "window.start", &a->start_ns) ||
-	    read_seconds(a, window, "end", "window.end", &a->end_ns))
+	if (read_seconds(a, doc, "timestamp", &a->time_ns) ||
+	    read_seconds(a, doc, "window.start", &a->start_ns) ||
+	    read_seconds(a, doc, "window.end", &a->end_ns))
 		return -EINVAL;
 	if (!duration || find_window(duration, &a->window))
 		return fail(a, "window.duration", "must be 5m, 10m or 15m");
@@ -112,10 +106,10 @@ static int read_metric(const struct answer *a, const cJSON *item, struct watcher
 		       size_t index)
 {
 	static const char *const operators[] = {"AVG", "STD", "Latest", NULL};
-	const char *type = cJSON_GetStringValue(member(item, "type"));
-	const char *what = cJSON_GetStringValue(member(item, "operator"));
-	const char *rollup = cJSON_GetStringValue(member(item, "rollup"));
-	const cJSON *value = member(item, "value");
+	const char *type = document_text(item, "type");
+	const char *what = document_text(item, "operator");
+	const char *rollup = document_text(item, "rollup");
+	double value = document_number(item, "value");
 	char field[320];
 
 	snprintf(field, sizeof(field), "data of \"%.253s\": metrics[%zu]", use->node, index);
@@ -123,13 +117,12 @@ static int read_metric(const struct answer *a, const cJSON *item, struct watcher
 		return fail(a, field, "has no type");
 	if (!what && rollup && array_has_text(operators, rollup))
 		what = rollup;
-	if (!cJSON_IsNumber(value) || !(value->valuedouble >= 0) ||
-	    value->valuedouble > PERCENT_MOST)
+	if (!(value >= 0 && value <= PERCENT_MOST))
 		return fail(a, field, "the value must be a percentage, 0 or more");
 	if (strcasecmp(type, "CPU") == 0)
-		set_value(&use->cpu, what ? what : "", value->valuedouble);
+		set_value(&use->cpu, what ? what : "", value);
 	else if (strcasecmp(type, "Memory") == 0)
-		set_value(&use->mem, what ? what : "", value->valuedouble);
+		set_value(&use->mem, what ? what : "", value);
 	return 0;
 }
 
@@ -148,11 +141,12 @@ static bool settle(struct watcher_resource *r)
 /* Our members behind the known ones say more of a node. */
 static int read_extra(struct answer *a, const cJSON *item, struct watcher_use *use)
 {
-	const char *window = cJSON_GetStringValue(member(item, "window"));
-	const cJSON *age = member(item, "ageSeconds"), *seconds = member(item, "windowSeconds");
-	const cJSON *samples = member(item, "samples");
+	const char *window = document_text(item, "window");
+	double age = document_number(item, "ageSeconds");
+	double seconds = document_number(item, "windowSeconds");
+	double samples = document_number(item, "samples");
 
-	a->tells_ages |= cJSON_IsNumber(age);
+	a->tells_ages |= !isnan(age);
 	use->window = a->window;
 	use->start_ns = a->start_ns;
 	use->end_ns = a->end_ns;
@@ -160,24 +154,22 @@ static int read_extra(struct answer *a, const cJSON *item, struct watcher_use *u
 		use->window = WINDOW_5M;
 	else if (window && find_window(window, &use->window))
 		return fail(a, use->node, "\"window\" must be 5m, 10m, 15m or sinceStart");
-	if (cJSON_IsNumber(age) && age->valuedouble >= 0 &&
-	    age->valuedouble <= (double)a->time_ns / NS_PER_SEC)
-		use->end_ns = a->time_ns - (int64_t)(age->valuedouble * NS_PER_SEC);
+	if (age >= 0 && age <= (double)a->time_ns / NS_PER_SEC)
+		use->end_ns = a->time_ns - (int64_t)(age * NS_PER_SEC);
 	if (use->start_ns >= use->end_ns)
 		use->start_ns = use->end_ns - (a->end_ns - a->start_ns);
-	if (cJSON_IsNumber(seconds) && seconds->valuedouble > 0 &&
-	    seconds->valuedouble <= (double)use->end_ns / NS_PER_SEC)
-		use->start_ns = use->end_ns - (int64_t)(seconds->valuedouble * NS_PER_SEC);
+	if (seconds > 0 && seconds <= (double)use->end_ns / NS_PER_SEC)
+		use->start_ns = use->end_ns - (int64_t)(seconds * NS_PER_SEC);
 	use->start_ns = use->start_ns < 0 ? 0 : use->start_ns;
-	if (cJSON_IsNumber(samples) && samples->valuedouble >= 0 && samples->valuedouble < 1e15)
-		use->samples = (uint64_t)samples->valuedouble;
+	if (samples >= 0 && samples < 1e15)
+		use->samples = (uint64_t)samples;
 	return 0;
 }
 
 static int read_node(struct answer *a, const cJSON *item)
 {
 	static const struct watcher_resource none = {NAN, NAN, NAN};
-	const cJSON *metrics = member(item, "metrics"), *metric;
+	const cJSON *metrics = document_at(item, "metrics"), *metric;
 	struct watcher_use *use;
 	size_t index = 0;
 	bool told;
@@ -202,10 +194,10 @@ static int read_nodes(struct answer *a, const cJSON *nodes, bool kep)
 	const cJSON *item;
 
 	cJSON_ArrayForEach (item, nodes) {
-		if (kep && !member(item, "metrics") &&
+		if (kep && !document_at(item, "metrics") &&
 		    (strcmp(item->string, "metadata") == 0 || strcmp(item->string, "tags") == 0))
 			continue;
-		if (!cJSON_IsObject(item) || (kep && !member(item, "metrics")))
+		if (!cJSON_IsObject(item) || (kep && !document_at(item, "metrics")))
 			return snapshot_text_fail(
 				a->text,
 				"data.%.100s: is no node with \"metrics\": neither load-watcher's "
@@ -237,7 +229,7 @@ static int check_uses(const struct answer *a)
 int snapshot_read_watcher(struct snapshot *s, const struct snapshot_text *t, const cJSON *doc)
 {
 	struct answer a = {.snapshot = s, .text = t};
-	const cJSON *data = member(doc, "data"), *map = member(data, "NodeMetricsMap");
+	const cJSON *data = document_at(doc, "data"), *map = document_at(data, "NodeMetricsMap");
 	bool kep = !map;
 
 	if (!cJSON_IsObject(data))
