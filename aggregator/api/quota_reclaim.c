@@ -132,19 +132,16 @@ static void carry_out(struct reclaim *r, const struct item *item)
 	struct place *place = r->search.place;
 	const struct preempt_candidate *c = &item->plan.chosen;
 	place_pod pod = place_find_pod(place, item->pod->object.namespace, item->pod->object.name);
-	size_t more = c->victim_count;
 
-	r->terminating = mem_realloc(r->terminating,
-				     (r->terminating_count + more + 1) * sizeof(*r->terminating));
-	r->past = mem_realloc(r->past, (r->past_count + more + 1) * sizeof(*r->past));
-	for (size_t i = 0; i < more; i++) {
+	for (size_t i = 0; i < c->victim_count; i++) {
 		const struct object *o = &c->victims[i].pod->object;
 
 		place_take(place, place_find_pod(place, o->namespace, o->name));
 		quota_book_subtract(r->session->book, o->namespace,
 				    kube_pod_requests(c->victims[i].pod));
-		r->terminating[r->terminating_count++] = o->uid;
-		r->past[r->past_count++] = (struct victim_past){r->search.ask.now_ns, o->namespace};
+		ARRAY_ADD(r->terminating, r->terminating_count) = o->uid;
+		ARRAY_ADD(r->past, r->past_count) =
+			(struct victim_past){r->search.ask.now_ns, o->namespace};
 	}
 	if (pod != PLACE_NONE && place_where(place, pod) == PLACE_NONE)
 		place_put(place, pod, place_find_node(place, c->node));
@@ -201,15 +198,10 @@ static void open_search(struct reclaim *r, const struct api_context *ctx,
 	struct quota_search *q = &r->search;
 
 	quota_search_open(q, ctx, ctx->places, r->session, pod, false);
-	r->terminating_count = q->ask.in_flight_count;
-	r->terminating = mem_alloc((r->terminating_count + 1) * sizeof(*r->terminating));
-	if (r->terminating_count)
-		memcpy(r->terminating, q->ask.in_flight,
-		       r->terminating_count * sizeof(*r->terminating));
-	r->past_count = q->ask.past_count;
-	r->past = mem_alloc((r->past_count + 1) * sizeof(*r->past));
-	if (r->past_count)
-		memcpy(r->past, q->ask.past, r->past_count * sizeof(*r->past));
+	for (size_t i = 0; i < q->ask.in_flight_count; i++)
+		ARRAY_ADD(r->terminating, r->terminating_count) = q->ask.in_flight[i];
+	for (size_t i = 0; i < q->ask.past_count; i++)
+		ARRAY_ADD(r->past, r->past_count) = q->ask.past[i];
 }
 
 static void close_search(struct reclaim *r)
