@@ -3,11 +3,11 @@
  * mark is at a point; pointer, arrow keys and Enter work the same in every picture. Colours come from the
  * style sheet, so a picture follows the light or dark scheme.
  */
-import { html, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./html.js";
 import { open } from "./route.js";
 
 /* Colours by the names of the custom properties of style.css. */
-function readColours() {
+export function readColours() {
 	const style = getComputedStyle(document.documentElement);
 	return (name) => style.getPropertyValue("--" + name).trim();
 }
@@ -24,7 +24,8 @@ function useWidth(ref) {
 	return width;
 }
 
-function useScheme() {
+/* Whether the dark scheme is on, as it changes. */
+export function useScheme() {
 	const [dark, set] = useState(false);
 	useEffect(() => {
 		const query = matchMedia("(prefers-color-scheme: dark)");
@@ -40,7 +41,8 @@ const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowD
 
 /*
  * label: what the picture shows, for screen readers; names: of the nodes, in the order of marks, by which the
- * chosen one is found again when nodes come, go or change places; layout(width) gives {height, ..}, the geometry;
+ * chosen one is found again when nodes come, go or change places; layout(width) gives {height, ..}, the geometry,
+ * which is kept while layout and width are the same;
  * draw(context, geometry, colours, mark) draws it with one mark chosen (-1: none); hit(geometry, x, y)
  * is the index of a mark or -1; step(geometry, mark, dx, dy) the next one by an arrow key; tip(mark) its
  * text, a list of lines. A click or Enter opens the node.
@@ -53,7 +55,7 @@ export function Picture({ label, names, layout, draw, hit, step, tip }) {
 	const [name, setName] = useState();
 	const mark = names.indexOf(name);
 	const [point, setPoint] = useState(null);
-	const geometry = width ? layout(width) : null;
+	const geometry = useMemo(() => (width ? layout(width) : null), [layout, width]);
 
 	useLayoutEffect(() => {
 		if (!geometry) return;

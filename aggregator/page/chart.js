@@ -2,6 +2,7 @@
  * The last 15 minutes of one measure: mean, the band of +- sigma, the maximum, and lines for amounts such
  * as the allocatable. uPlot draws; lines far above the values are named below instead of squeezing them.
  */
+import { readColours, useScheme } from "./canvas.js";
 import { html, useEffect, useMemo, useRef } from "./html.js";
 import * as format from "./format.js";
 import uPlot from "./vendor/uplot.js";
@@ -82,26 +83,23 @@ function drawLines(u, lines, colour) {
 /* The picture alone, drawn anew when the values, the width or the scheme change. */
 function Plot({ columns, frame, print, label }) {
 	const box = useRef();
+	const dark = useScheme();
 	useEffect(() => {
 		const element = box.current;
 		if (!element) return undefined;
-		const scheme = matchMedia("(prefers-color-scheme: dark)");
 		let plot;
 		const draw = () => {
-			const style = getComputedStyle(document.documentElement);
 			plot?.destroy();
-			plot = new uPlot(options(element.clientWidth, columns, frame, print, (name) => style.getPropertyValue("--" + name).trim(), scheme.matches), columns, element);
+			plot = new uPlot(options(element.clientWidth, columns, frame, print, readColours(), dark), columns, element);
 		};
 		const observer = new ResizeObserver(() => plot && plot.width !== element.clientWidth && draw());
 		draw();
 		observer.observe(element);
-		scheme.addEventListener("change", draw);
 		return () => {
 			observer.disconnect();
-			scheme.removeEventListener("change", draw);
 			plot.destroy();
 		};
-	}, [columns, frame, print]);
+	}, [columns, frame, print, dark]);
 	return html`<div class="plot" ref=${box} role="img" aria-label=${label}></div>`;
 }
 

@@ -108,13 +108,7 @@ function Boxes({ groups, metric, named }) {
 			}),
 		[nodes, metric],
 	);
-	const layout = useMemo(() => {
-		const known = new Map();
-		return (width) => {
-			if (!known.has(width)) known.set(width, layoutBoxes(groups, named, width));
-			return known.get(width);
-		};
-	}, [groups, named]);
+	const layout = useCallback((width) => layoutBoxes(groups, named, width), [groups, named]);
 	const draw = useCallback((context, g, colours, mark) => drawBoxes(context, g, colours, cells, mark), [cells]);
 	const counts = new Array(fleet.STEPS + 1).fill(0);
 	for (const c of cells) counts[c.step + 1]++;

@@ -137,11 +137,7 @@ export function Risk({ params }) {
 	const z = number(params.get("z"), Z);
 	const cap = number(params.get("cap"), resource.cap * 100) / 100;
 	const points = useMemo(() => pointsOf(nodes ?? [], resource, z).sort((a, b) => b.reach - a.reach), [nodes, resource, z]);
-	const layout = useMemo(() => {
-		const make = layoutOf(points, cap, z);
-		const known = new Map();
-		return (width) => known.get(width) ?? known.set(width, make(width)).get(width);
-	}, [points, cap, z]);
+	const layout = useMemo(() => layoutOf(points, cap, z), [points, cap, z]);
 	const draw = useCallback((c, g, colours, mark) => drawPoints(c, g, colours, points, cap, z, mark), [points, cap, z]);
 	const columns = useMemo(() => columnsOf(cap), [cap]);
 	const beyond = useMemo(() => points.filter((p) => p.reach > cap), [points, cap]);

@@ -102,11 +102,8 @@ export function Wave({ items, by, moves }) {
 	const columns = useMemo(() => columnsOf(items, by), [items, by]);
 	const lines = useMemo(() => (moves ? arcs(columns) : []), [columns, moves]);
 	const layout = useMemo(() => {
-		const known = new Map();
-		const head = lines.length ? ARCS : HEAD;
-		const height = HEIGHT + head;
-		const make = (width) => ({ width, height, left: LEFT, pitch: (width - LEFT) / columns.length, count: columns.length, y: (s) => height - FOOT - s * (HEIGHT - FOOT) });
-		return (width) => known.get(width) ?? known.set(width, make(width)).get(width);
+		const height = HEIGHT + (lines.length ? ARCS : HEAD);
+		return (width) => ({ width, height, left: LEFT, pitch: (width - LEFT) / columns.length, count: columns.length, y: (s) => height - FOOT - s * (HEIGHT - FOOT) });
 	}, [columns, lines]);
 	const draw = useCallback((c, g, colours, mark) => drawWave(c, g, colours, columns, lines, mark), [columns, lines]);
 	const names = useMemo(() => columns.map((c) => c.name), [columns]);
