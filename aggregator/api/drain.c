@@ -465,14 +465,11 @@ static bool choose_named(const struct drain_plan *p, const char *names, bool *ch
 static void choose_labelled(const struct drain_plan *p, const struct selector *selector,
 			    bool *chosen)
 {
-	static const struct labels none;
-
-	for (size_t i = 0; i < p->node_count; i++) {
-		const struct view_node *n = chosen[i] ? view_find(p->view, p->nodes[i].name) : NULL;
-		const struct kube_node *known = n && n->model ? n->model->node : NULL;
-
-		chosen[i] = chosen[i] && selector_matches(selector, known ? &known->labels : &none);
-	}
+	for (size_t i = 0; i < p->node_count; i++)
+		chosen[i] =
+			chosen[i] &&
+			selector_matches(selector,
+					 list_node_labels(view_find(p->view, p->nodes[i].name)));
 }
 
 static void write_cap(struct jsonw *w, const struct place_cap *cap)

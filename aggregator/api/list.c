@@ -116,6 +116,13 @@ void list_query_fini(struct list_query *q)
 	*q = (struct list_query){0};
 }
 
+const struct labels *list_node_labels(const struct view_node *n)
+{
+	static const struct labels none;
+
+	return n->model && n->model->node ? &n->model->node->labels : &none;
+}
+
 static bool is_pod(const struct list_item *item)
 {
 	return item->pod.pod || item->pod.use;

@@ -41,6 +41,9 @@ void list_query_fini(struct list_query *q);
 bool list_selector_read(const struct api_request *rq, struct selector **selector,
 			struct api_response *rs);
 
+/* Of the Node object; empty where the API knows none. */
+const struct labels *list_node_labels(const struct view_node *n);
+
 /* A node, or a pod of it. Borrowed from a view. */
 struct list_item {
 	const struct view_node *node; /* NULL: a pod that has none yet */

@@ -196,9 +196,7 @@ static bool is_measured(const struct answer *a, const struct node_stats *s)
 
 static void offer_node(struct answer *a, const struct view_node *n)
 {
-	static const struct labels none;
-	const struct kube_node *known = n->model ? n->model->node : NULL;
-	const struct labels *labels = known ? &known->labels : &none;
+	const struct labels *labels = list_node_labels(n);
 	struct amounts amounts;
 
 	if (!is_measured(a, n->stats) || !selects(a, n->name, NULL, labels) ||

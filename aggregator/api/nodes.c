@@ -81,13 +81,10 @@ static void write_object(struct jsonw *w, const struct answer *a, const struct v
 static void write_promises(struct jsonw *w, const struct answer *a, const struct view_node *n)
 {
 	struct limits_shares shares = {0};
-	struct resources capacity, allocatable;
+	struct resources room;
 
-	nodes_read_resources(n, &capacity, &allocatable);
-	nodes_write_resources(w, "capacity", &capacity);
-	nodes_write_resources(w, "allocatable", &allocatable);
-	resources_fini(&capacity);
-	resources_fini(&allocatable);
+	nodes_write_resources(w, "capacity", nodes_capacity(n, &room));
+	nodes_write_resources(w, "allocatable", nodes_allocatable(n, &room));
 	if (!n->model)
 		return;
 	view_json_write_resources(w, "requests", &n->sums.requests, ABSENT_ZERO);
@@ -136,11 +133,8 @@ static void write_members(struct jsonw *w, const struct answer *a, const struct 
 
 static bool matches(const struct view_node *n, const struct list_query *q)
 {
-	static const struct labels none;
-	const struct kube_node *known = n->model ? n->model->node : NULL;
-
 	return (!q->node || strcmp(n->name, q->node) == 0) &&
-	       (!q->selector || selector_matches(q->selector, known ? &known->labels : &none));
+	       (!q->selector || selector_matches(q->selector, list_node_labels(n)));
 }
 
 static void answer_list(const struct answer *a, const struct list_query *q, struct api_response *rs)

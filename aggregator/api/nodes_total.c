@@ -36,28 +36,29 @@ void nodes_total_fini(struct nodes_total *t)
 	resources_fini(&t->sums.limits);
 }
 
-static void set_if_known(struct resources *r, enum resource_id id, int64_t amount)
+static const struct resources *measured(int64_t cpu_milli, int64_t mem_bytes,
+					struct resources *room)
 {
-	if (amount > 0)
-		resources_set(r, id, amount);
+	*room = RESOURCES_NONE;
+	if (cpu_milli > 0)
+		resources_set(room, RESOURCE_CPU, cpu_milli);
+	if (mem_bytes > 0)
+		resources_set(room, RESOURCE_MEMORY, mem_bytes);
+	return room;
 }
 
-void nodes_read_resources(const struct view_node *n, struct resources *capacity,
-			  struct resources *allocatable)
+const struct resources *nodes_capacity(const struct view_node *n, struct resources *room)
 {
-	const struct kube_node *known = n->model ? n->model->node : NULL;
+	return n->model && n->model->node
+		       ? &n->model->node->capacity
+		       : measured(n->cpu_capacity_milli, n->mem_capacity_bytes, room);
+}
 
-	*capacity = RESOURCES_NONE;
-	*allocatable = RESOURCES_NONE;
-	if (known) {
-		resources_copy(capacity, &known->capacity);
-		resources_copy(allocatable, &known->allocatable);
-		return;
-	}
-	set_if_known(capacity, RESOURCE_CPU, n->cpu_capacity_milli);
-	set_if_known(capacity, RESOURCE_MEMORY, n->mem_capacity_bytes);
-	set_if_known(allocatable, RESOURCE_CPU, n->cpu_allocatable_milli);
-	set_if_known(allocatable, RESOURCE_MEMORY, n->mem_allocatable_bytes);
+const struct resources *nodes_allocatable(const struct view_node *n, struct resources *room)
+{
+	return n->model && n->model->node
+		       ? &n->model->node->allocatable
+		       : measured(n->cpu_allocatable_milli, n->mem_allocatable_bytes, room);
 }
 
 void nodes_write_resources(struct jsonw *w, const char *key, const struct resources *r)
@@ -124,13 +125,10 @@ void nodes_total_add(struct nodes_total *t, const struct view_node *n, int64_t n
 		limits_add(&t->shares, n, t->policy);
 	}
 	if (known || !t->api) {
-		struct resources capacity, allocatable;
+		struct resources room;
 
-		nodes_read_resources(n, &capacity, &allocatable);
-		resources_add(&t->capacity, &capacity);
-		resources_add(&t->allocatable, &allocatable);
-		resources_fini(&capacity);
-		resources_fini(&allocatable);
+		resources_add(&t->capacity, nodes_capacity(n, &room));
+		resources_add(&t->allocatable, nodes_allocatable(n, &room));
 	}
 	if (state == FRESH || state == LATE)
 		add_use(&t->use, n);

@@ -38,11 +38,8 @@ void nodes_total_add(struct nodes_total *t, const struct view_node *n, int64_t n
  */
 void nodes_total_write(struct jsonw *w, const struct nodes_total *t);
 
-/*
- * Its capacity and allocatable: all the API tells, else CPU and memory as measured. The caller
- * frees both.
- */
-void nodes_read_resources(const struct view_node *n, struct resources *capacity,
-			  struct resources *allocatable);
+/* All that the API tells of it, borrowed; else CPU and memory as measured, in room. */
+const struct resources *nodes_capacity(const struct view_node *n, struct resources *room);
+const struct resources *nodes_allocatable(const struct view_node *n, struct resources *room);
 /* key and its object; nothing where nothing is known. */
 void nodes_write_resources(struct jsonw *w, const char *key, const struct resources *r);

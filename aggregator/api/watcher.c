@@ -123,11 +123,10 @@ static const char *data_center(const struct view_node *n)
 		"topology.kubernetes.io/region",
 		"failure-domain.beta.kubernetes.io/region",
 	};
-	const struct kube_node *node = n->model ? n->model->node : NULL;
 	const char *found = NULL;
 
-	for (size_t i = 0; node && !found && i < sizeof(keys) / sizeof(keys[0]); i++)
-		found = labels_find(&node->labels, keys[i]);
+	for (size_t i = 0; !found && i < sizeof(keys) / sizeof(keys[0]); i++)
+		found = labels_find(list_node_labels(n), keys[i]);
 	return found;
 }
 
