@@ -17,6 +17,7 @@
 #include "aggregator/policy/score/score_rows.h"
 #include "shared/arith.h"
 #include "shared/array.h"
+#include "shared/hash.h"
 #include "shared/mem.h"
 
 /*
@@ -119,24 +120,11 @@ void assumed_fini(struct assumed *a)
 	*a = (struct assumed){0, NULL};
 }
 
-static int compare_node(const void *key, const void *item)
+const struct score_assumed *assumed_find(const struct assumed *a, uint64_t node)
 {
-	size_t node = *(const size_t *)key, other = ((const struct assumed_node *)item)->node;
+	size_t at = array_lower_bound(&node, a->of, a->count, sizeof(*a->of), array_compare_uint64);
 
-	return node < other ? -1 : node > other;
-}
-
-const struct score_assumed *assumed_find(const struct assumed *a, size_t node)
-{
-	const struct assumed_node *found =
-		a->count ? bsearch(&node, a->of, a->count, sizeof(*a->of), compare_node) : NULL;
-
-	return found ? &found->sums : NULL;
-}
-
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-	return (hash ^ value) * 0x9e3779b97f4a7c15ULL ^ (hash >> 29);
+	return at < a->count && a->of[at].node == node ? &a->of[at].sums : NULL;
 }
 
 uint64_t assumed_hash(const struct assumed *a)
@@ -145,11 +133,10 @@ uint64_t assumed_hash(const struct assumed *a)
 
 	for (size_t i = 0; i < a->count; i++) {
 		const struct score_assumed *s = &a->of[i].sums;
+		const uint64_t told[] = {a->of[i].node, s->pods, (uint64_t)s->request_cpu_milli,
+					 (uint64_t)s->request_mem_bytes, (uint64_t)s->cpu_milli};
 
-		hash = mix(mix(hash, a->of[i].node + 1), s->pods);
-		hash = mix(mix(hash, (uint64_t)s->request_cpu_milli),
-			   (uint64_t)s->request_mem_bytes);
-		hash = mix(hash, (uint64_t)s->cpu_milli);
+		hash = hash_bytes(hash ^ HASH_BEGIN, told, sizeof(told));
 	}
 	return hash;
 }

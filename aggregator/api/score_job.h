@@ -14,7 +14,7 @@
 /* --- reservations by node: pods that the view does not show yet */
 
 struct assumed_node {
-	size_t node; /* its place in the view */
+	uint64_t node; /* its place in the view */
 	struct score_assumed sums;
 };
 
@@ -33,7 +33,7 @@ void assumed_read(struct assumed *a, const struct view *v, const struct reservat
 		  const char *except_uid);
 void assumed_fini(struct assumed *a);
 /* The reservations on the node at that place, or NULL. */
-const struct score_assumed *assumed_find(const struct assumed *a, size_t node);
+const struct score_assumed *assumed_find(const struct assumed *a, uint64_t node);
 /* Of all that is assumed; 0 where nothing is. */
 uint64_t assumed_hash(const struct assumed *a);
 

@@ -148,11 +148,6 @@ static const char *read_model(const struct reader *r, const cJSON *object,
 	return NULL;
 }
 
-static int compare_models(const void *a, const void *b)
-{
-	return strcmp(((const struct power_model *)a)->node, ((const struct power_model *)b)->node);
-}
-
 static const char *arg_power_model(const struct reader *r, const cJSON *value)
 {
 	struct scores_args *args = r->args;
@@ -170,9 +165,9 @@ static const char *arg_power_model(const struct reader *r, const cJSON *value)
 		if (why)
 			return why;
 	}
-	qsort(args->models, count, sizeof(*args->models), compare_models);
+	array_sort(args->models, count, sizeof(*args->models), array_compare_text);
 	for (size_t i = 1; i < count; i++)
-		if (compare_models(&args->models[i - 1], &args->models[i]) == 0)
+		if (strcmp(args->models[i - 1].node, args->models[i].node) == 0)
 			return at(r, "is there twice", ".%.128s", args->models[i].node);
 	args->values.power_model_count = count;
 	return NULL;

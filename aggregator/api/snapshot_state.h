@@ -17,7 +17,7 @@ struct watcher_resource {
 };
 
 struct watcher_use {
-	char *node; /* owned */
+	char *node; /* first, for array_compare_text(); owned */
 	struct watcher_resource cpu, mem;
 	enum window window;
 	int64_t start_ns, end_ns;

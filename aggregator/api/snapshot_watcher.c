@@ -210,16 +210,11 @@ static int read_nodes(struct answer *a, const cJSON *nodes, bool kep)
 	return 0;
 }
 
-static int compare_uses(const void *a, const void *b)
-{
-	return strcmp(((const struct watcher_use *)a)->node, ((const struct watcher_use *)b)->node);
-}
-
 static int check_uses(const struct answer *a)
 {
 	struct snapshot *s = a->snapshot;
 
-	array_sort(s->uses, s->use_count, sizeof(*s->uses), compare_uses);
+	array_sort(s->uses, s->use_count, sizeof(*s->uses), array_compare_text);
 	for (size_t i = 1; i < s->use_count; i++)
 		if (strcmp(s->uses[i - 1].node, s->uses[i].node) == 0)
 			return fail(a, s->uses[i].node, "this node stands twice");
