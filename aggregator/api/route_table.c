@@ -48,7 +48,7 @@ static const struct api_field none[] = {{0}};
 #define QUOTA_VARIANT                                                                              \
 	OPTIONAL("variant", API_STRING, quota_variants, "By which rules; the server's unless said.")
 #define WINDOW                                                                                     \
-	OPTIONAL("window", API_STRING, windows,                                                    \
+	OPTIONAL("window", API_STRING, api_windows,                                                \
 		 "The longest window to answer from, 15m unless said.")
 #define NODES OPTIONAL("nodes", API_NAMES, NULL, "Only these nodes.")
 #define EXTENDER                                                                                   \
@@ -65,7 +65,7 @@ const struct api_field *api_field_find(const char *name, const struct api_field 
 
 /* --- load-watcher's --------------------------------------------------------------------------- */
 
-static const char *const windows[] = {"5m", "10m", "15m", NULL};
+const char *const api_windows[] = {"5m", "10m", "15m", NULL};
 
 static const struct api_field watcher_query[] = {
 	OPTIONAL("host", API_STRING, NULL, "Only this node."),

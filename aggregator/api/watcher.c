@@ -33,7 +33,9 @@
 
 #include "aggregator/api/api.h"
 #include "aggregator/api/list.h"
+#include "aggregator/api/route.h"
 #include "aggregator/api/watcher_encode.h"
+#include "shared/array.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 
@@ -329,18 +331,10 @@ static bool read_window(const struct api_request *rq, enum window *window, struc
 {
 	const char *text = rq->query(rq, "window");
 
-	for (int w = WINDOW_5M; text && w < WINDOWS; w++) {
-		if (strcmp(text, window_name[w]) == 0) {
-			*window = (enum window)w;
-			return true;
-		}
-	}
-	if (text)
-		api_fail(rs, FAIL_BAD_REQUEST, "window", "window \"%s\" is none of 5m, 10m, 15m",
-			 text);
-	else
-		*window = WINDOW_15M;
-	return !text;
+	*window = text ? (enum window)api_query_choice(rq, "window", api_windows) : WINDOW_15M;
+	return !text || array_has_text(api_windows, text) ||
+	       api_fail(rs, FAIL_BAD_REQUEST, "window", "window \"%s\" is none of 5m, 10m, 15m",
+			text);
 }
 
 void api_watcher(const struct api_context *ctx, const struct api_request *rq,
