@@ -182,8 +182,8 @@ bool api_fail(struct api_response *rs, enum api_failure failure, const char *fie
  */
 void api_route(const struct api_context *ctx, const struct api_request *rq,
 	       struct api_response *rs);
-/* Clients that may request a path: all; all if --open-watcher is set; authorized ones. */
-enum api_access { API_ACCESS_PUBLIC, API_ACCESS_WATCHER, API_ACCESS_GUARDED };
+/* Clients that may request a path: authorized ones; all if --open-watcher is set; all. */
+enum api_access { API_ACCESS_GUARDED, API_ACCESS_WATCHER, API_ACCESS_PUBLIC };
 enum api_access api_access_class(const char *path);
 /* Whether the request makes the actuator act, or speaks for it. */
 bool api_access_acts(const char *method, const char *path);

@@ -175,12 +175,7 @@ enum api_access api_access_class(const char *path)
 {
 	const struct route *route = route_of(path);
 
-	if (route && (route->handler == api_healthz || route->handler == api_readyz ||
-		      route->handler == api_page))
-		return API_ACCESS_PUBLIC;
-	if (route && (route->handler == api_watcher || route->handler == api_watcher_health))
-		return API_ACCESS_WATCHER;
-	return API_ACCESS_GUARDED;
+	return route ? route->access : API_ACCESS_GUARDED;
 }
 
 static const struct {

@@ -48,6 +48,7 @@ struct route {
 	const char *other_type; /* what it answers as well, by a parameter; NULL: nothing */
 	const struct api_field *query; /* NULL: none is looked at */
 	bool lenient; /* other parameters are let through */
+	enum api_access access;
 	bool acts; /* it makes the actuator act, or speaks for it: reading rights do not suffice */
 	int status; /* of success; 0: 200 */
 	const struct api_field *body; /* its members; NULL: described by others (about) */
