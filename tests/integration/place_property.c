@@ -275,7 +275,7 @@ static void test_changes(struct scene *s)
 		} else if (what == 8 && marks > 0) {
 			revert(s, &saved[--marks]);
 		} else if (marks > 0) {
-			place_commit(s->p, saved[--marks].mark);
+			marks--; /* the changes after it stay */
 		}
 		if (step % 6 == 5) {
 			check_consistent(s, "changed");

@@ -593,7 +593,6 @@ static void a_claim_that_a_plan_bound_waits_again_in_the_next_view(void **state)
 {
 	struct place *p;
 	struct view *v;
-	place_mark m;
 
 	(void)state;
 	put_local_volumes();
@@ -604,10 +603,8 @@ static void a_claim_that_a_plan_bound_waits_again_in_the_next_view(void **state)
 	place_fixture_pod(&f, "second", "", "", CLAIM("made"));
 	place_fixture_pod(&f, "local", "", "", CLAIM("little"));
 	p = place_fixture_build(&f);
-	m = place_fork(p);
 	place_put(p, place_find_pod(p, "default", "first"), place_find_node(p, "c"));
 	place_put(p, place_find_pod(p, "default", "local"), place_find_node(p, "b"));
-	place_commit(p, m);
 	assert_string_equal(place_fixture_ask(p, "second", "a"), "VolumeBinding");
 	place_fixture_pod(&f, "third", "", "", CLAIM("little"));
 	v = place_fixture_view(&f, NULL, 0);

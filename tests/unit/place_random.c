@@ -378,8 +378,6 @@ static void mess_up(struct place *p)
 		else if (pod != PLACE_NONE)
 			place_take(p, pod);
 	}
-	if (!pick(5))
-		place_commit(p, 0);
 }
 
 static void add_one(struct place *p)

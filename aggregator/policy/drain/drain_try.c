@@ -301,7 +301,6 @@ void drain_try_node(struct drain_run *r, const struct drain_case *c, const bool 
 		place_revert(r->place, m);
 		return;
 	}
-	place_commit(r->place, m); /* the step's own mark still undoes it */
 	part_guests(r, out);
 }
 

@@ -144,16 +144,11 @@ bool place_predict(const struct place *p, place_node n, place_pod pod,
 
 /* --- changes */
 
-/* A position in the log of changes. Closing a mark closes all later ones. */
+/* A position in the log of changes, which place_update() reverts and clears. */
 typedef size_t place_mark;
-place_mark place_fork(struct place *p);
-/* Undoes all changes after the mark and closes it. 0: back to the view, before any commit. */
+place_mark place_fork(const struct place *p);
+/* Undoes all changes after the mark. 0: back to the view. */
 void place_revert(struct place *p, place_mark m);
-/*
- * Keeps the changes after the mark and closes it. An older open mark can still revert them; without
- * one the log is cleared. place_update() reverts them in any case.
- */
-void place_commit(struct place *p, place_mark m);
 /* Checks no filter. The pod must be on no node. Binds and allocates waiting claims. */
 void place_put(struct place *p, place_pod pod, place_node n);
 void place_take(struct place *p, place_pod pod); /* it must be on a node */

@@ -83,20 +83,9 @@ void place_drain_node(struct place *p, place_node n)
 		note(p, PLACE_DID_DRAIN, n, n, false);
 }
 
-/* A mark is an entry, so that open marks differ. */
-place_mark place_fork(struct place *p)
+place_mark place_fork(const struct place *p)
 {
-	place_mark m = p->log.count;
-
-	note(p, PLACE_DID_MARK, 0, PLACE_NONE, false);
-	PLACE_LIST_ADD(&p->marks, m);
-	return m;
-}
-
-static void close_marks(struct place *p, place_mark m)
-{
-	while (p->marks.count && p->marks.of[p->marks.count - 1] >= m)
-		p->marks.count--;
+	return p->log.count;
 }
 
 static void undo(struct place *p, const struct place_log *e)
@@ -122,8 +111,6 @@ static void undo(struct place *p, const struct place_log *e)
 	case PLACE_DID_ALLOCATE:
 		place_allocate_undo(p, e);
 		break;
-	case PLACE_DID_MARK:
-		break;
 	}
 }
 
@@ -132,45 +119,4 @@ void place_revert(struct place *p, place_mark m)
 	assert(m <= p->log.count);
 	while (p->log.count > m)
 		undo(p, &p->log.of[--p->log.count]);
-	close_marks(p, m);
-}
-
-/* Notes for an update, which reverts without the log; each pod once. */
-static void remember(struct place *p, const struct place_log *e)
-{
-	struct place_slot *s;
-
-	switch ((enum place_change)e->what) {
-	case PLACE_DID_PUT:
-	case PLACE_DID_TAKE:
-		s = place_slot(p, e->id);
-		if (!s->moved)
-			PLACE_LIST_ADD(&p->moved, e->id);
-		s->moved = true;
-		break;
-	case PLACE_DID_REMOVE:
-		p->moved_nodes = true;
-		break;
-	case PLACE_DID_DRAIN:
-		p->moved_ghosts = true;
-		break;
-	case PLACE_DID_BIND:
-		p->moved_claims = true;
-		break;
-	case PLACE_DID_HOLD:
-	case PLACE_DID_ALLOCATE: /* place_devices_settle() restores devices */
-	case PLACE_DID_MARK:
-		break;
-	}
-}
-
-void place_commit(struct place *p, place_mark m)
-{
-	assert(m <= p->log.count);
-	close_marks(p, m);
-	if (p->marks.count)
-		return; /* an older mark may revert it */
-	for (uint32_t i = 0; i < p->log.count; i++)
-		remember(p, &p->log.of[i]);
-	p->log.count = 0;
 }

@@ -79,7 +79,7 @@ static bool is_too_many(uint32_t count, uint32_t needed)
 /* Whether an incremental update is possible. */
 static bool can_follow(const struct place *p, const struct view *v)
 {
-	if (p->moved_ghosts || p->cap != place_cap_of(&p->options, v) ||
+	if (p->cap != place_cap_of(&p->options, v) ||
 	    is_too_many(p->classes.count, p->classes_loaded) ||
 	    is_too_many(p->node_class_count, p->node_count))
 		return false;
@@ -165,30 +165,9 @@ static void forget_hypothetical(struct place *p)
 
 /* --- back to the last view */
 
-static void go_home(struct place *p, struct place_slot *s)
-{
-	s->moved = false;
-	if (s->node == s->home)
-		return;
-	if (s->node != PLACE_NONE)
-		place_do_take(p, s);
-	if (s->home != PLACE_NONE)
-		place_do_put(p, s, s->home);
-}
-
 static void undo_all(struct place *p)
 {
 	place_revert(p, 0);
-	for (uint32_t i = 0; i < p->moved.count; i++)
-		go_home(p, place_slot(p, p->moved.of[i]));
-	for (uint32_t i = 0; p->moved_claims && i < p->claim_of.count; i++)
-		place_volumes_undo(p, i);
-	for (place_node n = 0; p->moved_nodes && n < p->node_count; n++) {
-		p->gone[n] = place_starts_gone(p, n);
-		place_trees_touch(p, n);
-	}
-	p->moved.count = 0;
-	p->moved_nodes = p->moved_claims = false;
 	for (uint32_t i = 0; i < p->added.count; i++)
 		place_slot_free(p, place_slot(p, p->added.of[i]));
 	p->added.count = 0;

@@ -343,7 +343,6 @@ struct place_slot {
 	struct place_slot *next_of_class, *previous_of_class;
 	bool leaving; /* in deletion */
 	bool seen; /* by the running update */
-	bool moved; /* in place.moved */
 };
 
 struct place_node_info {
@@ -366,7 +365,6 @@ enum place_change {
 	PLACE_DID_BIND,
 	PLACE_DID_HOLD, /* devices, by a pod */
 	PLACE_DID_ALLOCATE, /* devices, to a claim */
-	PLACE_DID_MARK,
 };
 
 struct place_log {
@@ -454,12 +452,6 @@ struct place {
 	PLACE_LIST(struct place_hypothetical_link) hypothetical_links;
 
 	PLACE_LIST(struct place_log) log;
-	PLACE_LIST(size_t) marks; /* open ones, ascending */
-	/* Committed changes, which an update reverts: */
-	PLACE_LIST(place_pod) moved;
-	bool moved_nodes, moved_claims;
-	bool moved_ghosts; /* need a full load */
-
 	PLACE_LIST(place_pod) added; /* by place_add_pod() */
 	PLACE_LIST(place_pod) waiting; /* pending in the view */
 	PLACE_LIST(place_pod) loose; /* added or taken by the running update */
@@ -669,14 +661,6 @@ static inline unsigned int place_ending(const struct place *p, const struct kube
 	unsigned int which = NODE_ENDING | (p->options.plans ? (unsigned int)NODE_MAINTENANCE : 0);
 
 	return node->lifecycle & which;
-}
-
-/* Whether the node takes no pods before any place_remove_node(). */
-static inline bool place_starts_gone(const struct place *p, place_node n)
-{
-	const struct kube_node *node = p->nodes[n].object;
-
-	return !node || p->nodes[n].leaving || place_ending(p, node);
 }
 
 /* Reads pods; new slots are loose and seen. */

@@ -62,7 +62,7 @@ void place_load_node(struct place *p, place_node n)
 	const struct kube_node *node = p->nodes[n].object;
 
 	offer(p, n);
-	p->gone[n] = place_starts_gone(p, n);
+	p->gone[n] = !node || p->nodes[n].leaving || place_ending(p, node);
 	p->nodes[n].cordoned = node && node->unschedulable;
 	place_use_of_node(p, n);
 	place_trees_touch(p, n);
@@ -267,7 +267,7 @@ static void free_classes(struct place *p)
 /* Keeps the handles of named pods, which may be in the next view. */
 static void loosen(struct place *p)
 {
-	p->loose.count = p->added.count = p->moved.count = p->waiting.count = 0;
+	p->loose.count = p->added.count = p->waiting.count = 0;
 	for (uint32_t i = 0; i < p->pods.count; i++) {
 		struct place_slot *s = p->pods.of[i];
 
@@ -278,7 +278,7 @@ static void loosen(struct place *p)
 			place_slot_free(p, s);
 			continue;
 		}
-		s->seen = s->moved = false;
+		s->seen = false;
 		s->node = s->home = PLACE_NONE;
 		PLACE_LIST_ADD(&p->loose, i);
 	}
@@ -288,8 +288,6 @@ static void load_all(struct place *p)
 {
 	p->cap = place_cap_of(&p->options, p->view);
 	p->log.count = 0;
-	p->marks.count = 0;
-	p->moved_nodes = p->moved_claims = p->moved_ghosts = false;
 	p->last_chosen = PLACE_NONE;
 	loosen(p);
 	load_nodes(p);
@@ -356,7 +354,6 @@ void place_free(struct place *p)
 	free(p->free_pods.of);
 	free(p->loose.of);
 	free(p->added.of);
-	free(p->moved.of);
 	free(p->waiting.of);
 	free(p->classes.of);
 	free(p->keys.of);
@@ -364,7 +361,6 @@ void place_free(struct place *p)
 	free(p->label_keys.of);
 	free(p->hypothetical_links.of);
 	free(p->claim_of.of);
-	free(p->marks.of);
 	free(p->log.of);
 	view_drop(p->view);
 	free(p);
