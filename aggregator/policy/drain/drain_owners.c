@@ -44,17 +44,10 @@ struct owner {
 	UT_hash_handle hh;
 };
 
-struct taken {
-	const struct kube_pod *pod;
-	struct owner *owner;
-	UT_hash_handle hh;
-};
-
 struct drain_owners {
 	double share;
 	const struct cluster *cluster; /* borrowed */
 	struct owner *owners;
-	struct taken *taken;
 };
 
 struct drain_owners *drain_owners_new(double share, const struct cluster *cluster)
@@ -68,15 +61,12 @@ struct drain_owners *drain_owners_new(double share, const struct cluster *cluste
 
 void drain_owners_free(struct drain_owners *o)
 {
-	struct owner *owner, *next_owner;
-	struct taken *t, *next_taken;
+	struct owner *owner, *next;
 
 	if (!o)
 		return;
-	HASH_RELEASE (o->owners, owner, next_owner)
+	HASH_RELEASE (o->owners, owner, next)
 		free(owner);
-	HASH_RELEASE (o->taken, t, next_taken)
-		free(t);
 	free(o);
 }
 
@@ -123,14 +113,6 @@ void drain_owners_count(struct drain_owners *o, const struct kube_pod *pod)
 	}
 	owner->pods++;
 	owner->ready += pod->ready;
-}
-
-static struct taken *find_taken(const struct drain_owners *o, const struct kube_pod *pod)
-{
-	struct taken *t;
-
-	HASH_FIND_PTR(o->taken, &pod, t);
-	return t;
 }
 
 static int64_t allowed_of(const struct drain_owners *o, int64_t wanted)
@@ -187,10 +169,11 @@ static void tell_full(const struct drain_owners *o, const struct owner *owner, i
 		  allowed, rest.text);
 }
 
-/* A pod that is not ready or ends is away anyway. */
-static bool is_missed(const struct kube_pod *pod)
+/* The owner that misses the pod; NULL: none, or the pod is not ready or ends and so away anyway. */
+static struct owner *find_loser(const struct drain_owners *o, const struct kube_pod *pod)
 {
-	return pod->ready && pod->deletion_ns == 0 && kube_pod_is_active(pod);
+	return pod->ready && pod->deletion_ns == 0 && kube_pod_is_active(pod) ? find_owner(o, pod)
+									      : NULL;
 }
 
 static int64_t count_together(const struct drain_owners *o, const struct owner *owner,
@@ -199,69 +182,51 @@ static int64_t count_together(const struct drain_owners *o, const struct owner *
 	int64_t together = 0;
 
 	for (size_t i = 0; i < count; i++)
-		together += is_missed(pods[i]) && find_owner(o, pods[i]) == owner;
+		together += find_loser(o, pods[i]) == owner;
 	return together;
-}
-
-static void take(struct drain_owners *o, const struct kube_pod *pod, struct owner *owner)
-{
-	struct taken *t = mem_zalloc(1, sizeof(*t));
-
-	t->pod = pod;
-	t->owner = owner;
-	HASH_ADD_PTR(o->taken, pod, t);
-	owner->taken++;
-}
-
-static void give(struct drain_owners *o, const struct kube_pod *pod)
-{
-	struct taken *t = find_taken(o, pod);
-
-	if (!t)
-		return;
-	t->owner->taken--;
-	HASH_DEL(o->taken, t);
-	free(t);
 }
 
 void drain_owners_give(struct drain_owners *o, const struct kube_pod *const *pods, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		give(o, pods[i]);
+	for (size_t i = 0; i < count; i++) {
+		struct owner *owner = find_loser(o, pods[i]);
+
+		if (owner)
+			owner->taken--;
+	}
 }
 
 enum drain_reason drain_owners_take(struct drain_owners *o, const struct kube_pod *const *pods,
 				    size_t count, const struct kube_pod **pod, struct error *error)
 {
-	bool *mine = mem_zalloc(count + 1, sizeof(*mine));
 	enum drain_reason reason = DRAIN_NONE;
+	size_t asked;
 
-	for (size_t i = 0; i < count && reason == DRAIN_NONE; i++) {
-		struct owner *owner = find_owner(o, pods[i]);
+	for (asked = 0; asked < count; asked++) {
+		struct owner *owner = find_loser(o, pods[asked]);
 
-		if (!owner || !is_missed(pods[i]) || find_taken(o, pods[i]))
+		if (!owner)
 			continue;
 		/* One more ready pod may go beside others, or after those of the same call. */
 		if (owner->taken + missing_of(owner) + 1 <= allowed_of(o, wanted_of(owner)) ||
 		    (owner->mine > 0 && owner->taken == owner->mine)) {
-			take(o, pods[i], owner);
+			owner->taken++;
 			owner->mine++;
-			mine[i] = true;
 			continue;
 		}
 		tell_full(o, owner, count_together(o, owner, pods, count), error);
 		reason = DRAIN_OWNER_SHARE;
 		if (pod)
-			*pod = pods[i];
+			*pod = pods[asked];
+		break;
 	}
-	/* Pods of an earlier call stay taken. */
-	for (size_t i = 0; i < count; i++) {
-		if (!mine[i])
-			continue;
-		find_owner(o, pods[i])->mine = 0;
-		if (reason != DRAIN_NONE)
-			give(o, pods[i]);
+	for (size_t i = 0; i < asked; i++) {
+		struct owner *owner = find_loser(o, pods[i]);
+
+		if (owner)
+			owner->mine = 0;
 	}
-	free(mine);
+	if (reason != DRAIN_NONE)
+		drain_owners_give(o, pods, asked);
 	return reason;
 }

@@ -42,7 +42,8 @@ void drain_owners_count(struct drain_owners *o, const struct kube_pod *pod);
 /*
  * Takes the pods away, all or none: NONE, or OWNER_SHARE with the owner's numbers and the first pod
  * too many in *pod (may be NULL). More pods of one owner than allowed are taken if no others of it
- * are away: they go one after the other. Pods without an owner are free; a pod is taken once.
+ * are away: they go one after the other. Pods without an owner are free. A pod that is taken is
+ * not taken again before it is given back.
  */
 enum drain_reason drain_owners_take(struct drain_owners *o, const struct kube_pod *const *pods,
 				    size_t count, const struct kube_pod **pod, struct error *error);

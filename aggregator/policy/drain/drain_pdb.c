@@ -32,11 +32,6 @@ struct bucket {
 	UT_hash_handle hh;
 };
 
-struct taken {
-	const struct kube_pod *pod;
-	UT_hash_handle hh;
-};
-
 struct drain_pdbs {
 	enum drain_variant variant;
 	size_t count;
@@ -44,7 +39,6 @@ struct drain_pdbs {
 	int64_t *remaining, *asked; /* asked: scratch of drain_pdbs_ask() */
 	struct bucket *buckets;
 	struct match *matches;
-	struct taken *taken;
 };
 
 /* All health fields are 0 before the first status, and in dumps made by hand. */
@@ -117,7 +111,6 @@ void drain_pdbs_free(struct drain_pdbs *p)
 {
 	struct bucket *b, *next_bucket;
 	struct match *m, *next_match;
-	struct taken *t, *next_taken;
 
 	if (!p)
 		return;
@@ -133,8 +126,6 @@ void drain_pdbs_free(struct drain_pdbs *p)
 			free(of);
 		}
 	}
-	HASH_RELEASE (p->taken, t, next_taken)
-		free(t);
 	free(p->budgets);
 	free(p->remaining);
 	free(p->asked);
@@ -205,14 +196,6 @@ int64_t drain_pdbs_remaining(const struct drain_pdbs *p, uint32_t which)
 
 /* --- what a pod costs */
 
-static struct taken *find_taken(const struct drain_pdbs *p, const struct kube_pod *pod)
-{
-	struct taken *t;
-
-	HASH_FIND_PTR(p->taken, &pod, t);
-	return t;
-}
-
 static bool costs(const struct drain_pdbs *p, const struct kube_pod *pod, uint32_t which)
 {
 	const struct kube_pdb *b = p->budgets[which];
@@ -225,8 +208,8 @@ static bool costs(const struct drain_pdbs *p, const struct kube_pod *pod, uint32
 /* The eviction API deletes other pods without a budget. */
 static bool is_asked(const struct drain_pdbs *p, const struct kube_pod *pod)
 {
-	return p->variant == DRAIN_UPSTREAM || (!pod->deletion_ns && pod->phase != POD_PENDING &&
-						kube_pod_is_active(pod) && !find_taken(p, pod));
+	return p->variant == DRAIN_UPSTREAM ||
+	       (!pod->deletion_ns && pod->phase != POD_PENDING && kube_pod_is_active(pod));
 }
 
 /* --- asking */
@@ -283,43 +266,27 @@ void drain_pdbs_ask(struct drain_pdbs *p, const struct kube_pod *const *pods, si
 
 /* --- taking */
 
-static void charge(struct drain_pdbs *p, const struct kube_pod *pod, int64_t by)
+static void charge(struct drain_pdbs *p, const struct kube_pod *const *pods, size_t count,
+		   int64_t by)
 {
-	const uint32_t *which;
-	size_t count = drain_pdbs_match(p, pod, &which);
+	for (size_t i = 0; i < count; i++) {
+		const uint32_t *which = NULL;
+		size_t matches = is_asked(p, pods[i]) ? drain_pdbs_match(p, pods[i], &which) : 0;
 
-	for (size_t i = 0; i < count; i++)
-		if (costs(p, pod, which[i]))
-			p->remaining[which[i]] -= by;
+		for (size_t k = 0; k < matches; k++)
+			if (costs(p, pods[i], which[k]))
+				p->remaining[which[k]] -= by;
+	}
 }
 
 void drain_pdbs_take(struct drain_pdbs *p, const struct kube_pod *const *pods, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		struct taken *t;
-
-		if (!is_asked(p, pods[i]))
-			continue;
-		if (p->variant == DRAIN_CORRECTED) {
-			t = mem_zalloc(1, sizeof(*t));
-			t->pod = pods[i];
-			HASH_ADD_PTR(p->taken, pod, t);
-		}
-		charge(p, pods[i], 1);
-	}
+	charge(p, pods, count, 1);
 }
 
 void drain_pdbs_give(struct drain_pdbs *p, const struct kube_pod *const *pods, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		struct taken *t = find_taken(p, pods[i]);
-
-		if (!t)
-			continue;
-		HASH_DEL(p->taken, t);
-		free(t);
-		charge(p, pods[i], -1);
-	}
+	charge(p, pods, count, -1);
 }
 
 void drain_pdb_tell(const struct drain_pdb_verdict *v, struct error *error)

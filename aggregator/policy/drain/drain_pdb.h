@@ -3,9 +3,9 @@
  * Disruptions that PodDisruptionBudgets still allow while nodes are chosen one after the other: a
  * tracker for one run over the records of one view.
  *
- *   upstream   a taken pod costs one of every budget that matches, even twice and even if it is not
- *              healthy; running drains are not known. Remaining amounts can become negative.
- *   corrected  - a pod costs once; take pods of nodes in deletion first to reserve them
+ *   upstream   a taken pod costs one of every budget that matches, even if it is not healthy; running
+ *              drains are not known. Remaining amounts can become negative.
+ *   corrected  - take pods of nodes in deletion first to reserve them
  *              - pods that the eviction API lets go anyway are free: in deletion, Pending, Succeeded,
  *                Failed, or not ready while the budget has what it desires (or says AlwaysAllow)
  *              - a pod of several budgets is refused (SeveralPdbs), as the eviction API does
@@ -47,6 +47,6 @@ void drain_pdbs_ask(struct drain_pdbs *p, const struct kube_pod *const *pods, si
 		    struct drain_pdb_verdict *v);
 /* The verdict as a sentence with its numbers. */
 void drain_pdb_tell(const struct drain_pdb_verdict *v, struct error *error);
+/* A pod that is taken is not asked about, and not taken again, before it is given back. */
 void drain_pdbs_take(struct drain_pdbs *p, const struct kube_pod *const *pods, size_t count);
-/* Undoes a take; corrected: only of taken pods. */
 void drain_pdbs_give(struct drain_pdbs *p, const struct kube_pod *const *pods, size_t count);
