@@ -339,7 +339,6 @@ static void test_timers_run_on(void **state)
 	} times[] = {
 		{DRAIN_SEEN_UNNEEDED, true, true},
 		{DRAIN_NOT_SEEN, false, true},
-		{DRAIN_SEEN_DELETED, false, true},
 		{DRAIN_SEEN_NEEDED, false, false},
 	};
 

@@ -35,7 +35,6 @@ void drain_groups_init(struct drain_groups *g, const struct drain_group_rule *ru
 		struct drain_group *group = &g->of[at];
 
 		group->min = rules[i].min;
-		group->max = rules[i].max;
 		group->atomic = rules[i].atomic;
 	}
 }
@@ -82,11 +81,9 @@ uint32_t drain_groups_find(const struct drain_groups *g, const char *name)
 
 uint32_t drain_groups_add(struct drain_groups *g, const char *name)
 {
-	size_t before = g->count, at;
+	size_t at;
 
 	g->of = array_put_name(g->of, &g->count, sizeof(*g->of), name, &at);
-	if (g->count > before)
-		g->of[at].max = -1;
 	return (uint32_t)at;
 }
 

@@ -27,7 +27,7 @@ struct drain_group_rule {
 
 struct drain_group {
 	char *name; /* owned */
-	int64_t min, max;
+	int64_t min;
 	bool atomic;
 	int64_t size; /* nodes it is meant to have */
 	int64_t registered; /* nodes the API knows */

@@ -33,7 +33,7 @@ struct drain_timers {
 	size_t count;
 };
 
-enum drain_seen { DRAIN_SEEN_UNNEEDED, DRAIN_SEEN_NEEDED, DRAIN_SEEN_DELETED, DRAIN_NOT_SEEN };
+enum drain_seen { DRAIN_SEEN_UNNEEDED, DRAIN_SEEN_NEEDED, DRAIN_NOT_SEEN /* or in deletion */ };
 
 /* The result of a run for a node. */
 struct drain_result {
