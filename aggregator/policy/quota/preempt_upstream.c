@@ -55,18 +55,17 @@ static void sort(const struct preempt_run *r, struct preempt_victim_candidate *o
 }
 
 /* Checked in the present state: taken pods are no longer in their quotas. */
-static bool is_candidate(const struct preempt_run *r, const struct preempt_victim_candidate *p)
+static bool is_candidate(const struct preempt_run *r, const struct preempt_pod *p)
 {
-	const struct preempt_pod *pod = preempt_run_pod(r, p);
-	const struct preempt_quota *quota = &r->quotas[pod->space];
-	bool lower = pod->pod->template->priority < r->priority;
+	const struct preempt_quota *quota = &r->quotas[p->space];
+	bool lower = p->pod->template->priority < r->priority;
 
 	switch (r->rule) {
 	case PREEMPT_OWN:
 		return quota->own && lower;
 	case PREEMPT_BORROWED:
 		return !quota->own && quota->entry &&
-		       quota_is_over(r->book, QUOTA_MIN, pod->pod->object.namespace, NULL);
+		       quota_is_over(r->book, QUOTA_MIN, p->pod->object.namespace, NULL);
 	case PREEMPT_FREE:
 		return !quota->entry && lower;
 	case PREEMPT_CRITICAL: /* upstream has no such rule */
@@ -91,7 +90,7 @@ static void scan(struct node_search *s)
 	}
 	sort(r, s->of, pods, 1);
 	for (uint32_t i = 0; i < pods; i++) {
-		if (!is_candidate(r, &s->of[i]))
+		if (!is_candidate(r, preempt_run_pod(r, &s->of[i])))
 			continue;
 		s->of[s->count] = s->of[i];
 		preempt_run_take(r, &s->of[s->count++]);
@@ -228,19 +227,10 @@ void preempt_upstream_candidates(struct preempt_run *r, struct preempt_answer *o
 /* Whether the pod on the nominated node is in deletion for the preemptor. */
 static bool makes_room(const struct preempt_run *r, const struct preempt_pod *p)
 {
-	const struct preempt_quota *quota = &r->quotas[p->space];
-	bool lower = p->pod->template->priority < r->priority;
-
 	if (!p->pod->deletion_ns)
 		return false;
-	if (!r->has_quota)
-		return !quota->entry && lower;
-	if (!quota->entry)
-		return false;
-	if (quota->own)
-		return lower;
-	return r->rule == PREEMPT_BORROWED &&
-	       quota_is_over(r->book, QUOTA_MIN, p->pod->object.namespace, NULL);
+	return r->has_quota && r->quotas[p->space].own ? p->pod->template->priority < r->priority
+						       : is_candidate(r, p);
 }
 
 bool preempt_upstream_is_eligible(const struct preempt_run *r, bool unresolvable)
