@@ -138,15 +138,13 @@ struct slack_survey {
 	struct slack_node *nodes;
 	struct slack_balloon *balloons;
 	bool any_measured;
-	uint32_t counting;
-	struct slack_amount requested, allocatable;
 	struct slack_amount
 		largest; /* requests, pending pods included, without DaemonSets and static pods */
 };
 
 struct slack_run;
 struct slack_search;
-/* Reads all pods, and shows the active ones on nodes to the search. */
+/* Reads all pods: counts arrivals, sums requests, and shows active pods to the search. */
 void slack_survey_init(struct slack_run *r, struct slack_search *search);
 void slack_survey_fini(struct slack_survey *s);
 /* A pod of a DaemonSet or a static pod: part of its node, and no demand. */
@@ -201,8 +199,8 @@ struct slack_run {
 
 /*
  * slack_wanted.c: slack_search_new() finds the annotated workloads, slack_search_meet() reads a pod of
- * them. slack_wanted_find() reads the pending pods, sets the targets of the workloads' entries, and
- * collects the shapes of workloads that share.
+ * them. slack_wanted_find() sets the targets of the workloads' entries, and collects the shapes of
+ * workloads that share.
  */
 struct slack_shared {
 	size_t count;

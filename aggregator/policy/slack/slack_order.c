@@ -41,8 +41,8 @@ int slack_compare_size(const struct slack_run *r, uint32_t a, uint32_t b)
 {
 	int64_t left, left_of, right, right_of;
 
-	share_of(&r->classes[a]->pattern.shape, &r->survey.allocatable, &left, &left_of);
-	share_of(&r->classes[b]->pattern.shape, &r->survey.allocatable, &right, &right_of);
+	share_of(&r->classes[a]->pattern.shape, &r->result->allocatable, &left, &left_of);
+	share_of(&r->classes[b]->pattern.shape, &r->result->allocatable, &right, &right_of);
 	return compare_fractions(left, left_of, right, right_of);
 }
 

@@ -107,49 +107,16 @@ void slack_result_fini(struct slack_result *r)
 
 /* --- targets */
 
-static void meet_arrival(struct slack_arrivals *a, const struct kube_pod *pod)
-{
-	struct slack_amount shape = slack_amount_of(&pod->template->sums.requests);
-
-	if (!slack_is_of_node(pod) && !slack_is_balloon(pod))
-		slack_arrivals_add(a, pod->created_ns, &shape);
-}
-
-static void meet_arrivals(struct slack_run *r)
-{
-	struct slack_arrivals *a = &r->state->arrivals;
-	const struct object_table *pending = view_table(r->view, OBJECT_POD);
-
-	if (a->span_ns != r->options->node_start_ns || a->keep_ns != r->options->arrivals_keep_ns) {
-		slack_arrivals_fini(a);
-		slack_arrivals_init(a, r->options->node_start_ns, r->options->arrivals_keep_ns);
-	}
-	slack_arrivals_begin(a, r->now_ns);
-	for (size_t n = 0; n < r->view->node_count; n++) {
-		const struct model_node *model = r->view->nodes[n]->model;
-
-		for (size_t i = 0; model && i < model->pod_count; i++)
-			meet_arrival(a, model->pods[i]);
-	}
-	for (size_t i = 0; i < pending->count; i++)
-		meet_arrival(a, (const struct kube_pod *)pending->of[i]);
-	slack_arrivals_end(a, r->now_ns);
-}
-
 static void find_extra(struct slack_run *r)
 {
 	const struct slack_options *o = r->options;
 	struct slack_result *out = r->result;
 
-	out->nodes = r->survey.counting;
-	out->requested = r->survey.requested;
-	out->allocatable = r->survey.allocatable;
 	out->extra =
 		slack_extra(o->base == SLACK_BASE_REQUESTED ? &out->requested : &out->allocatable,
 			    o->rate_ppm);
 	if (!o->from_arrivals)
 		return;
-	meet_arrivals(r);
 	out->arrival_spans = slack_arrivals_spans(&r->state->arrivals, r->now_ns);
 	out->by_arrivals = out->arrival_spans >= slack_arrivals_needed(o->node_start_ns) &&
 			   slack_arrivals_p95(&r->state->arrivals, r->now_ns, &out->extra);

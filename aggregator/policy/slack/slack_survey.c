@@ -56,10 +56,20 @@ static void survey_use(struct slack_survey *s, const struct view_node *v, size_t
 		      (isnan(mem->max) ? p95_of(mem) : mem->max))};
 }
 
+/* Also of a pod that ended. */
+static void survey_arrival(struct slack_run *r, const struct kube_pod *pod)
+{
+	struct slack_amount shape = slack_amount_of(&pod->template->sums.requests);
+
+	if (r->options->from_arrivals && !slack_is_of_node(pod) && !slack_is_balloon(pod))
+		slack_arrivals_add(&r->state->arrivals, pod->created_ns, &shape);
+}
+
 /* Balloons take no room of real pods. */
-static void survey_pod(struct slack_survey *s, place_node n, const struct kube_pod *pod)
+static void survey_pod(struct slack_run *r, place_node n, const struct kube_pod *pod)
 {
 	struct slack_amount asks = slack_amount_of(kube_pod_requests(pod));
+	struct slack_survey *s = &r->survey;
 	struct slack_node *node = &s->nodes[n];
 
 	slack_amount_add(&node->left, &asks, -1);
@@ -72,16 +82,16 @@ static void survey_pod(struct slack_survey *s, place_node n, const struct kube_p
 	if (slack_is_of_node(pod)) {
 		slack_amount_add(&node->gives, &asks, -1);
 	} else {
-		slack_amount_add(&s->requested, &asks, 1);
+		slack_amount_add(&r->result->requested, &asks, 1);
 		slack_amount_max(&s->largest, &asks);
 	}
 }
 
-static void survey_node(struct slack_survey *s, const struct view_node *v, place_node n,
-			bool leaves, struct slack_search *search)
+static void survey_node(struct slack_run *r, const struct view_node *v, place_node n, bool leaves,
+			struct slack_search *search)
 {
 	const struct kube_node *node = v->model ? v->model->node : NULL;
-	struct slack_node *out = &s->nodes[n];
+	struct slack_node *out = &r->survey.nodes[n];
 
 	out->first_holder = UINT32_MAX;
 	if (node) {
@@ -90,30 +100,46 @@ static void survey_node(struct slack_survey *s, const struct view_node *v, place
 	}
 	out->gives = out->free = out->left = out->whole;
 	for (size_t i = 0; v->model && i < v->model->pod_count; i++) {
+		survey_arrival(r, v->model->pods[i]);
 		if (!kube_pod_is_active(v->model->pods[i]))
 			continue;
-		survey_pod(s, n, v->model->pods[i]);
+		survey_pod(r, n, v->model->pods[i]);
 		slack_search_meet(search, v->model->pods[i]);
 	}
 	slack_amount_max(&out->gives, &nothing);
-	s->counts[n] = node && node->ready && !node->unschedulable && !leaves;
-	if (!s->counts[n])
+	r->survey.counts[n] = node && node->ready && !node->unschedulable && !leaves;
+	if (!r->survey.counts[n])
 		return;
-	s->counting++;
-	slack_amount_add(&s->allocatable, &out->gives, 1);
+	r->result->nodes++;
+	slack_amount_add(&r->result->allocatable, &out->gives, 1);
 }
 
-static void survey_pending(struct slack_survey *s, const struct view *v)
+static void survey_pending(struct slack_run *r, struct slack_search *search)
 {
-	const struct object_table *pods = view_table(v, OBJECT_POD);
+	const struct object_table *pods = view_table(r->view, OBJECT_POD);
 
 	for (size_t i = 0; i < pods->count; i++) {
 		const struct kube_pod *pod = (const struct kube_pod *)pods->of[i];
 		struct slack_amount asks = slack_amount_of(kube_pod_requests(pod));
 
-		if (kube_pod_is_active(pod) && !slack_is_of_node(pod) && !slack_is_balloon(pod))
-			slack_amount_max(&s->largest, &asks);
+		survey_arrival(r, pod);
+		if (!kube_pod_is_active(pod))
+			continue;
+		slack_search_meet(search, pod);
+		if (!slack_is_of_node(pod) && !slack_is_balloon(pod))
+			slack_amount_max(&r->survey.largest, &asks);
 	}
+}
+
+static void begin_arrivals(struct slack_run *r)
+{
+	struct slack_arrivals *a = &r->state->arrivals;
+
+	if (a->span_ns != r->options->node_start_ns || a->keep_ns != r->options->arrivals_keep_ns) {
+		slack_arrivals_fini(a);
+		slack_arrivals_init(a, r->options->node_start_ns, r->options->arrivals_keep_ns);
+	}
+	slack_arrivals_begin(a, r->now_ns);
 }
 
 void slack_survey_init(struct slack_run *r, struct slack_search *search)
@@ -125,12 +151,16 @@ void slack_survey_init(struct slack_run *r, struct slack_search *search)
 	s->count = v->node_count;
 	s->counts = mem_zalloc(s->count + 1, sizeof(*s->counts));
 	s->nodes = mem_zalloc(s->count + 1, sizeof(*s->nodes));
+	if (r->options->from_arrivals)
+		begin_arrivals(r);
 	for (place_node n = 0; n < s->count; n++) {
-		survey_node(s, v->nodes[n], n, place_check(r->place, plain, n) == PLACE_GONE,
+		survey_node(r, v->nodes[n], n, place_check(r->place, plain, n) == PLACE_GONE,
 			    search);
 		survey_use(s, v->nodes[n], n, r->now_ns, r->options);
 	}
-	survey_pending(s, v);
+	survey_pending(r, search);
+	if (r->options->from_arrivals)
+		slack_arrivals_end(&r->state->arrivals, r->now_ns);
 }
 
 void slack_survey_fini(struct slack_survey *s)

@@ -374,17 +374,10 @@ struct slack_search *slack_search_new(const struct view *v)
 void slack_wanted_find(struct slack_run *r, struct slack_search *search,
 		       struct slack_shared *shared)
 {
-	const struct object_table *pending = view_table(r->view, OBJECT_POD);
 	struct controller *c, *next_controller;
 	struct group *g, *next;
 
 	*shared = (struct slack_shared){0};
-	for (size_t i = 0; i < pending->count; i++) {
-		const struct kube_pod *pod = (const struct kube_pod *)pending->of[i];
-
-		if (kube_pod_is_active(pod))
-			slack_search_meet(search, pod);
-	}
 	HASH_SORT(search->groups, compare_groups);
 	HASH_RELEASE (search->groups, g, next) {
 		conclude(r, g, shared);
