@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -60,13 +61,15 @@ static void add_fraction(struct room *r, double value, int decimals)
 	add_decimal(r, value < 0 && scaled > 0, (uint64_t)scaled, (unsigned int)decimals);
 }
 
-size_t textbuf_vadd(char *text, size_t size, const char *format, va_list args)
+size_t textbuf_add(char *text, size_t size, const char *format, ...)
 {
 	struct room r = {text, size, strlen(text)};
 	const char *at, *part;
 	int decimals;
+	va_list args;
 	long whole;
 
+	va_start(args, format);
 	for (; *(at = strchrnul(format, '%')); format = at + 2) {
 		add(&r, format, (size_t)(at - format));
 		switch (at[1]) {
@@ -90,18 +93,8 @@ size_t textbuf_vadd(char *text, size_t size, const char *format, va_list args)
 			add(&r, "%", 1);
 		}
 	}
+	va_end(args);
 	add(&r, format, (size_t)(at - format));
 	text[r.len] = '\0';
 	return r.len;
-}
-
-size_t textbuf_add(char *text, size_t size, const char *format, ...)
-{
-	va_list args;
-	size_t len;
-
-	va_start(args, format);
-	len = textbuf_vadd(text, size, format, args);
-	va_end(args);
-	return len;
 }

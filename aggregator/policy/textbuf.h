@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include <stdarg.h>
 #include <stddef.h>
 
 /*
@@ -16,5 +15,3 @@
  */
 __attribute__((format(printf, 3, 4))) size_t textbuf_add(char *text, size_t size,
 							 const char *format, ...);
-__attribute__((format(printf, 3, 0))) size_t textbuf_vadd(char *text, size_t size,
-							  const char *format, va_list args);
