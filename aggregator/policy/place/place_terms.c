@@ -40,11 +40,10 @@ static int read_values(const cJSON *list, struct place_requirement *r, struct er
 {
 	if (list && !cJSON_IsArray(list))
 		return bad(error, "values: must be a list of strings");
-	r->values = mem_zalloc((size_t)cJSON_GetArraySize(list) + 1, sizeof(*r->values));
 	for (const cJSON *v = list ? list->child : NULL; v; v = v->next) {
 		if (!cJSON_IsString(v))
 			return bad(error, "values: must be a list of strings");
-		r->values[r->value_count++] = mem_strdup(v->valuestring);
+		ARRAY_ADD(r->values, r->value_count) = mem_strdup(v->valuestring);
 	}
 	return 0;
 }
@@ -138,10 +137,8 @@ static int read_list(const cJSON *term, const char *member, struct place_one_ter
 
 	if (list && !cJSON_IsArray(list))
 		return error_fail(error, -EINVAL, "%s: must be a list", member);
-	out->of = mem_realloc(out->of, (out->count + (size_t)cJSON_GetArraySize(list) + 1) *
-					       sizeof(*out->of));
 	for (const cJSON *json = list ? list->child : NULL; json; json = json->next, at++) {
-		struct place_requirement *r = &out->of[out->count++];
+		struct place_requirement *r = &ARRAY_ADD(out->of, out->count);
 
 		*r = (struct place_requirement){.field = strcmp(member, "matchFields") == 0};
 		if (read_requirement(json, topology, r, error))
@@ -158,11 +155,11 @@ static int read_terms(const cJSON *list, const char *const *members, struct plac
 	*out = (struct place_terms){0};
 	if (list && !cJSON_IsArray(list))
 		return bad(error, "must be a list");
-	out->of = mem_zalloc((size_t)cJSON_GetArraySize(list) + 1, sizeof(*out->of));
 	for (const cJSON *term = list ? list->child : NULL; term; term = term->next, at++) {
-		struct place_one_term *t = &out->of[out->count++];
+		struct place_one_term *t = &ARRAY_ADD(out->of, out->count);
 		int err = check_members(term, members, error);
 
+		*t = (struct place_one_term){0};
 		for (const char *const *m = members; !err && *m; m++)
 			err = read_list(term, *m, t, error);
 		if (err) {
@@ -205,25 +202,15 @@ void place_terms_fini(struct place_terms *t)
 	*t = (struct place_terms){0};
 }
 
-static uint32_t count_parts(const char *values)
-{
-	uint32_t parts = 1;
-
-	for (const char *at = strstr(values, "__"); at; at = strstr(at + 2, "__"))
-		parts++;
-	return parts;
-}
-
 void place_terms_add_zones(struct place_terms *t, const char *key, const char *values)
 {
 	struct place_requirement *r = mem_zalloc(1, sizeof(*r));
 
 	*r = (struct place_requirement){.key = mem_strdup(key), .op = PLACE_IN};
-	r->values = mem_zalloc(count_parts(values), sizeof(*r->values));
 	for (;;) {
 		const char *end = strstr(values, "__");
 
-		r->values[r->value_count++] =
+		ARRAY_ADD(r->values, r->value_count) =
 			end ? mem_strndup(values, (size_t)(end - values)) : mem_strdup(values);
 		if (!end)
 			break;
