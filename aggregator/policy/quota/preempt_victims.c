@@ -277,13 +277,12 @@ static void weigh(const struct preempt_run *r, struct preempt_victim_candidate *
 
 /* The first sort keys lie beside the candidate, since the pods lie all over the memory. */
 struct ranked {
-	const struct preempt_run *run;
 	int32_t priority;
 	int64_t started_ns;
 	struct preempt_victim_candidate candidate;
 };
 
-static int by_rank(const void *left, const void *right)
+static int by_rank(const void *left, const void *right, void *run)
 {
 	const struct ranked *l = left, *k = right;
 	const struct preempt_victim_candidate *a = &l->candidate, *b = &k->candidate;
@@ -297,8 +296,8 @@ static int by_rank(const void *left, const void *right)
 		?: COMPARE(a->fall, b->fall)
 		?: COMPARE(k->started_ns, l->started_ns)
 		?: COMPARE(a->waste, b->waste)
-		?: object_compare(&preempt_run_pod(l->run, a)->pod->object,
-				  &preempt_run_pod(l->run, b)->pod->object);
+		?: object_compare(&preempt_run_pod(run, a)->pod->object,
+				  &preempt_run_pod(run, b)->pod->object);
 }
 
 static void sort(struct preempt_run *r)
@@ -308,10 +307,10 @@ static void sort(struct preempt_run *r)
 	for (uint32_t i = 0; i < r->candidate_count; i++) {
 		const struct kube_pod *pod = preempt_pod_of(r, i)->pod;
 
-		all[i] = (struct ranked){r, pod->template->priority, preempt_started(pod),
+		all[i] = (struct ranked){pod->template->priority, preempt_started(pod),
 					 r->candidates[i]};
 	}
-	qsort(all, r->candidate_count, sizeof(*all), by_rank);
+	qsort_r(all, r->candidate_count, sizeof(*all), by_rank, r);
 	if (r->rule == PREEMPT_BORROWED) {
 		double *due = r->due;
 		size_t count = (size_t)r->index->space_count * r->claims.count;
@@ -323,7 +322,7 @@ static void sort(struct preempt_run *r)
 			preempt_share_charge(r, &all[i].candidate);
 		free(r->due);
 		r->due = due;
-		qsort(all, r->candidate_count, sizeof(*all), by_rank);
+		qsort_r(all, r->candidate_count, sizeof(*all), by_rank, r);
 	}
 	for (uint32_t i = 0; i < r->candidate_count; i++)
 		r->candidates[i] = all[i].candidate;

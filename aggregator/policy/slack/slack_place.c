@@ -205,43 +205,38 @@ static void displace(struct slack_run *r, place_node n, const struct displacing 
 	}
 }
 
-struct candidate {
-	const struct slack_run *run;
-	place_node node;
-};
-
-static int compare_candidates(const void *left, const void *right)
+static int compare_candidates(const void *left, const void *right, void *run)
 {
-	const struct candidate *a = left, *b = right;
+	const place_node *a = left, *b = right;
 
-	return slack_compare_share(a->run, b->node, a->node) ?: COMPARE(a->node, b->node);
+	return slack_compare_share(run, *b, *a) ?: COMPARE(*a, *b);
 }
 
-static size_t find_candidates(const struct slack_run *r, uint32_t class, struct candidate **out)
+static size_t find_candidates(struct slack_run *r, uint32_t class, place_node **out)
 {
 	size_t count = 0;
 
 	*out = mem_zalloc(r->survey.count + 1, sizeof(**out));
 	for (place_node n = 0; n < r->survey.count; n++)
 		if (r->survey.counts[n] && could_hold(r, n, class))
-			(*out)[count++] = (struct candidate){r, n};
-	qsort(*out, count, sizeof(**out), compare_candidates);
+			(*out)[count++] = n;
+	qsort_r(*out, count, sizeof(**out), compare_candidates, r);
 	return count;
 }
 
 static void make_way(struct slack_run *r, uint32_t class)
 {
 	struct displacing d = {.holder = slack_holder_new(r, class)};
-	struct candidate *nodes;
+	place_node *nodes;
 	size_t count = find_candidates(r, class, &nodes), at = 0;
 
 	while (at < count && r->tries && !slack_is_out_of_time(r)) {
 		r->tries--;
-		if (!try_displacing(r, nodes[at].node, &d)) {
+		if (!try_displacing(r, nodes[at], &d)) {
 			at++;
 			continue;
 		}
-		displace(r, nodes[at].node, &d);
+		displace(r, nodes[at], &d);
 		d.holder = slack_holder_new(r, class);
 		if (!slack_missing(r, class))
 			break;

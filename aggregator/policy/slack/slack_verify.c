@@ -107,14 +107,10 @@ bool slack_verify_breaks(struct slack_run *r, uint32_t class, bool own, uint32_t
 
 /* --- placeholders on nodes */
 
-struct standing {
-	const struct slack_run *run;
-	uint32_t holder;
-};
-
+/* Holders. */
 struct standings {
 	size_t count;
-	struct standing *of; /* owned */
+	uint32_t *of; /* owned */
 };
 
 static void stand(struct slack_run *r, struct slack_entry *e, const struct slack_standing *s)
@@ -131,16 +127,16 @@ static void stand(struct slack_run *r, struct slack_entry *e, const struct slack
 }
 
 /* By node, the largest first. */
-static int compare_standing(const void *left, const void *right)
+static int compare_standing(const void *left, const void *right, void *run)
 {
-	const struct standing *a = left, *b = right;
-	const struct slack_holder *x = &a->run->holders[a->holder];
-	const struct slack_holder *y = &b->run->holders[b->holder];
+	const struct slack_run *r = run;
+	const uint32_t *a = left, *b = right;
+	const struct slack_holder *x = &r->holders[*a], *y = &r->holders[*b];
 
 	return COMPARE(x->node, y->node)
-		?: slack_compare_size(a->run, y->class, x->class)
+		?: slack_compare_size(r, y->class, x->class)
 		?: COMPARE(x->class, y->class)
-		?: COMPARE(a->holder, b->holder);
+		?: COMPARE(*a, *b);
 }
 
 /* --- pushing out */
@@ -165,7 +161,7 @@ static void keep_company(const struct slack_run *r, struct standings *list)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < list->count; i++) {
-		const struct slack_holder *h = &r->holders[list->of[i].holder];
+		const struct slack_holder *h = &r->holders[list->of[i]];
 
 		if (h->node != PLACE_NONE && r->classes[h->class]->pattern.is_company)
 			list->of[kept++] = list->of[i];
@@ -182,29 +178,30 @@ static void push_out_company(struct slack_run *r, struct standings *list)
 		gone = false;
 		keep_company(r, list);
 		for (size_t i = 0; i < list->count; i++)
-			gone |= ask_again(r, list->of[i].holder, true);
+			gone |= ask_again(r, list->of[i], true);
 	}
 }
 
 /* --- surplus */
 
-static int compare_surplus(const void *left, const void *right)
+static int compare_surplus(const void *left, const void *right, void *run)
 {
-	const struct standing *a = left, *b = right;
-	place_node x = a->run->holders[a->holder].node, y = b->run->holders[b->holder].node;
+	const struct slack_run *r = run;
+	const uint32_t *a = left, *b = right;
+	place_node x = r->holders[*a].node, y = r->holders[*b].node;
 
-	return slack_compare_share(a->run, x, y) ?: COMPARE(x, y) ?: COMPARE(a->holder, b->holder);
+	return slack_compare_share(r, x, y) ?: COMPARE(x, y) ?: COMPARE(*a, *b);
 }
 
-static struct standings list_class(const struct slack_run *r, uint32_t class)
+static struct standings list_class(struct slack_run *r, uint32_t class)
 {
 	struct standings list = {.of = mem_zalloc(r->classes[class]->placed, sizeof(*list.of))};
 
 	for (uint32_t h = r->classes[class]->first_holder; h != UINT32_MAX;
 	     h = r->holders[h].next_of_class)
 		if (r->holders[h].node != PLACE_NONE)
-			list.of[list.count++] = (struct standing){r, h};
-	qsort(list.of, list.count, sizeof(*list.of), compare_surplus);
+			list.of[list.count++] = h;
+	qsort_r(list.of, list.count, sizeof(*list.of), compare_surplus, r);
 	return list;
 }
 
@@ -225,7 +222,7 @@ static uint32_t choose_surplus(struct slack_run *r, const struct standings *list
 	uint32_t first = UINT32_MAX;
 
 	for (size_t i = 0; i < list->count; i++) {
-		uint32_t holder = list->of[i].holder;
+		uint32_t holder = list->of[i];
 
 		if (r->holders[holder].node == PLACE_NONE)
 			continue;
@@ -267,10 +264,10 @@ static void verify(struct slack_run *r)
 	list.of = mem_zalloc(r->holder_count + 1, sizeof(*list.of));
 	for (uint32_t h = 0; h < r->holder_count; h++)
 		if (r->holders[h].node != PLACE_NONE)
-			list.of[list.count++] = (struct standing){r, h};
-	qsort(list.of, list.count, sizeof(*list.of), compare_standing);
+			list.of[list.count++] = h;
+	qsort_r(list.of, list.count, sizeof(*list.of), compare_standing, r);
 	for (size_t i = 0; i < list.count; i++)
-		ask_again(r, list.of[i].holder, false);
+		ask_again(r, list.of[i], false);
 	push_out_company(r, &list);
 	for (uint32_t c = 0; c < r->class_count; c++)
 		if (slack_surplus(r, c))
