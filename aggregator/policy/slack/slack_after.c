@@ -15,16 +15,11 @@
 #include "shared/mem.h"
 
 struct slack_basis *slack_basis_new(const struct slack_run *r, const struct slack_target_input *in,
-				    struct slack_amount *nodes, const place_node *which)
+				    const place_node *which)
 {
 	struct slack_basis *b = mem_zalloc(1, sizeof(*b));
-	struct slack_amount *shapes = mem_zalloc(in->shape_count + 1, sizeof(*shapes));
 
-	if (in->shape_count)
-		memcpy(shapes, in->shapes, in->shape_count * sizeof(*shapes));
 	b->in = *in;
-	b->in.nodes = nodes;
-	b->in.shapes = shapes;
 	b->which = mem_zalloc(in->node_count + 1, sizeof(*b->which));
 	if (in->node_count)
 		memcpy(b->which, which, in->node_count * sizeof(*b->which));

@@ -213,7 +213,6 @@ void slack_search_meet(struct slack_search *s, const struct kube_pod *pod);
 /* Frees the search. */
 void slack_wanted_find(struct slack_run *r, struct slack_search *search,
 		       struct slack_shared *shared);
-void slack_shared_fini(struct slack_shared *s);
 
 /*
  * Checked between placeholders, since a step may try thousands on thousands of nodes. The step is
@@ -277,9 +276,9 @@ struct slack_basis {
 	uint32_t class; /* the class of units; UINT32_MAX: none */
 };
 
-/* Takes ownership of the array `nodes` of the input; copies shapes. */
+/* Takes ownership of the arrays of the input; copies which. */
 struct slack_basis *slack_basis_new(const struct slack_run *r, const struct slack_target_input *in,
-				    struct slack_amount *nodes, const place_node *which);
+				    const place_node *which);
 void slack_basis_free(struct slack_basis *b);
 
 /* slack_ready.c: slots are counted before any placeholder is on a node, demand after all are. */

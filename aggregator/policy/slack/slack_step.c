@@ -220,7 +220,6 @@ static void find_targets(struct slack_run *r, struct slack_search *search)
 	struct slack_target target;
 	struct slack_target_input in = {.granularity = r->options->granularity};
 	const place_node *which;
-	struct slack_amount *nodes;
 	struct slack_entry *unit;
 
 	for (struct slack_entry *e = r->state->entries; e; e = e->hh.next) {
@@ -230,8 +229,7 @@ static void find_targets(struct slack_run *r, struct slack_search *search)
 	slack_wanted_find(r, search, &shared);
 	slack_state_sort(r->state);
 	find_extra(r);
-	nodes = plain_nodes(r, &in.node_count, &which);
-	in.nodes = nodes;
+	in.nodes = plain_nodes(r, &in.node_count, &which);
 	in.extra = r->result->extra;
 	in.reserved = reserve(r);
 	in.shapes = shared.shapes;
@@ -244,8 +242,8 @@ static void find_targets(struct slack_run *r, struct slack_search *search)
 	name_dropped(r, &shared, &target);
 	want_default(r, &target);
 	slack_target_fini(&target);
-	r->result->basis = slack_basis_new(r, &in, nodes, which);
-	slack_shared_fini(&shared);
+	r->result->basis = slack_basis_new(r, &in, which);
+	free(shared.who);
 	slack_state_sort(r->state);
 }
 

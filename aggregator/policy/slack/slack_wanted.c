@@ -388,10 +388,3 @@ void slack_wanted_find(struct slack_run *r, struct slack_search *search,
 		free(c);
 	free(search);
 }
-
-void slack_shared_fini(struct slack_shared *s)
-{
-	free(s->who);
-	free(s->shapes);
-	*s = (struct slack_shared){0};
-}
