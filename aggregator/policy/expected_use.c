@@ -75,19 +75,15 @@ static int64_t running_request(const struct pod_spec *pod, bool *by_limits)
 	return add_saturating(overhead, add_saturating(requests, limits));
 }
 
-/* INT64_MAX: a container has none. */
-static int64_t running_limit(const struct pod_spec *pod)
-{
-	struct pod_bound bound = pod_load_bound(pod, RESOURCE_CPU);
-
-	return bound.unlimited || bound.limit_running <= 0 ? INT64_MAX : bound.limit_running;
-}
-
 static void guess_cpu(const struct pod_spec *pod, const struct score_args *args,
 		      struct expected_use *out)
 {
+	struct pod_bound bound = pod_load_bound(pod, RESOURCE_CPU);
 	bool by_limits;
-	int64_t request = running_request(pod, &by_limits), limit = running_limit(pod), high;
+	int64_t request = running_request(pod, &by_limits), limit = INT64_MAX, high;
+
+	if (!bound.unlimited && bound.limit_running > 0)
+		limit = bound.limit_running;
 
 	out->source = USE_OF_DEFAULT;
 	out->cpu_milli = args->default_requests_cpu_milli;

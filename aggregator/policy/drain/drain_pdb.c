@@ -244,15 +244,6 @@ static void ask_pod(struct drain_pdbs *p, const struct kube_pod *pod, struct dra
 	}
 }
 
-static void forget_asked(struct drain_pdbs *p, const struct kube_pod *pod)
-{
-	const uint32_t *which;
-	size_t count = drain_pdbs_match(p, pod, &which);
-
-	for (size_t i = 0; i < count; i++)
-		p->asked[which[i]] = 0;
-}
-
 void drain_pdbs_ask(struct drain_pdbs *p, const struct kube_pod *const *pods, size_t count,
 		    struct drain_pdb_verdict *v)
 {
@@ -260,8 +251,13 @@ void drain_pdbs_ask(struct drain_pdbs *p, const struct kube_pod *const *pods, si
 	for (size_t i = 0; i < count && v->reason == DRAIN_NONE; i++)
 		if (is_asked(p, pods[i]))
 			ask_pod(p, pods[i], v);
-	for (size_t i = 0; i < count; i++)
-		forget_asked(p, pods[i]);
+	for (size_t i = 0; i < count; i++) {
+		const uint32_t *which;
+		size_t matches = drain_pdbs_match(p, pods[i], &which);
+
+		for (size_t k = 0; k < matches; k++)
+			p->asked[which[k]] = 0;
+	}
 }
 
 /* --- taking */

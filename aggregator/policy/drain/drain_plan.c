@@ -11,6 +11,7 @@
 
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/drain/drain_internal.h"
+#include "shared/array.h"
 #include "shared/mem.h"
 
 void drain_config_default(struct drain_config *c)
@@ -61,8 +62,7 @@ struct drain_why *drain_add_reason(struct drain_case *c, enum drain_reason code,
 	char text[1024];
 
 	MEM_FORMAT(text, sizeof(text), format);
-	n->reasons = mem_realloc(n->reasons, (n->reason_count + 1) * sizeof(*n->reasons));
-	w = &n->reasons[n->reason_count++];
+	w = &ARRAY_ADD(n->reasons, n->reason_count);
 	*w = (struct drain_why){.code = code,
 				.text = mem_strdup(text),
 				.unblock = drain_reason_unblock(code)};
@@ -403,15 +403,6 @@ static void explain_destination(struct drain_case *c)
 	drain_add_number(w, "pods", (double)c->received);
 }
 
-static int64_t limit_of(const struct drain_run *r)
-{
-	int64_t loop_ns = r->state->loop_ns ? r->state->loop_ns : 10 * DRAIN_SECOND_NS;
-
-	return drain_unneeded_limit(r->config->rules.variant, (int64_t)r->state->timers.count,
-				    r->config->rules.max_parallelism, r->config->rules.unneeded_ns,
-				    loop_ns);
-}
-
 bool drain_is_late(const struct drain_run *r, size_t simulated)
 {
 	return r->in->out_of_time && simulated >= r->config->rules.simulation_min_nodes &&
@@ -420,7 +411,11 @@ bool drain_is_late(const struct drain_run *r, size_t simulated)
 
 static void simulate_all(struct drain_run *r, const size_t *order, size_t count)
 {
-	int64_t limit = limit_of(r), found = 0;
+	const struct drain_options *o = &r->config->rules;
+	int64_t loop_ns = r->state->loop_ns ? r->state->loop_ns : 10 * DRAIN_SECOND_NS;
+	int64_t limit = drain_unneeded_limit(o->variant, (int64_t)r->state->timers.count,
+					     o->max_parallelism, o->unneeded_ns, loop_ns);
+	int64_t found = 0;
 	bool over = false;
 
 	for (size_t i = 0; i < count; i++) {

@@ -360,15 +360,6 @@ static void read_claims(struct place *p, bool all)
 	}
 }
 
-static unsigned int known_kinds(const struct view *v)
-{
-	unsigned int known = hides_rules(v);
-
-	for (int kind = OBJECT_DEVICE_CLASS; kind <= OBJECT_RESOURCE_CLAIM; kind++)
-		known = known << 1 | view_knows(v, (enum object_kind)kind);
-	return known;
-}
-
 void place_devices_follow(struct place *p)
 {
 	struct place_dra *d = &p->dra;
@@ -378,9 +369,12 @@ void place_devices_follow(struct place *p)
 	bool claims = is_new(p, &d->claims, OBJECT_RESOURCE_CLAIM);
 	bool templates = is_new(p, &d->templates, OBJECT_RESOURCE_CLAIM_TEMPLATE);
 	bool nodes = is_new(p, &d->nodes, OBJECT_NODE);
-	unsigned int known = known_kinds(p->view);
-	bool all = slices || rules || classes || known != d->known;
+	unsigned int known = hides_rules(p->view);
+	bool all;
 
+	for (int kind = OBJECT_DEVICE_CLASS; kind <= OBJECT_RESOURCE_CLAIM; kind++)
+		known = known << 1 | view_knows(p->view, (enum object_kind)kind);
+	all = slices || rules || classes || known != d->known;
 	d->known = known;
 	if (all)
 		read_devices(p);

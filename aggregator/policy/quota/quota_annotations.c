@@ -24,17 +24,12 @@ enum { QUOTED = 40 };
 typedef bool read_annotation(const char *text, struct quota_annotations *out, struct error *error);
 
 /* A plain decimal number: as a quantity in thousandths it is exact. */
-static bool is_decimal(const char *text)
-{
-	return text[0] && text[strspn(text, "0123456789.")] == '\0';
-}
-
 static bool read_weight(const char *text, struct quota_annotations *out, struct error *error)
 {
 	int64_t milli;
 
-	if (!is_decimal(text) || quantity_parse_milli(text, &milli, NULL) || milli < 1 ||
-	    milli > WEIGHT_MAX * 1000LL)
+	if (text[strspn(text, "0123456789.")] || quantity_parse_milli(text, &milli, NULL) ||
+	    milli < 1 || milli > WEIGHT_MAX * 1000LL)
 		return error_fail(
 			error, false,
 			"\"%.*s\" is not a number from 0.001 to %d, like \"2\" or \"0.5\"", QUOTED,

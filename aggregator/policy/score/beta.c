@@ -52,11 +52,6 @@ bool beta_match(double mean, double variance, struct beta *fit)
 	return true;
 }
 
-static bool is_distribution(struct beta d)
-{
-	return d.a > 0 && d.b > 0 && isfinite(d.a) && isfinite(d.b);
-}
-
 /* The error of Stirling's formula, e(z). */
 static double stirling_error(double z)
 {
@@ -188,25 +183,20 @@ static double tail(struct beta d, double x, bool upper)
 	return sum;
 }
 
-static double steep(struct beta d, double x)
-{
-	double mean = d.a / (d.a + d.b);
-
-	return x > mean ? 1 - tail(d, x, true) : tail(d, x, false);
-}
-
 double beta_distribution(struct beta d, double x)
 {
-	double y = 1 - x, p;
+	double y = 1 - x, mean = d.a / (d.a + d.b), p;
 
-	if (!is_distribution(d) || !(x > 0))
+	if (!(d.a > 0 && d.b > 0 && isfinite(d.a) && isfinite(d.b) && x > 0))
 		return 0;
 	if (x >= 1)
 		return 1;
 	if (d.a + d.b > POINT)
-		return x > d.a / (d.a + d.b);
-	if (d.a > STEEP && d.b > STEEP)
-		return fmin(fmax(steep(d, x), 0), 1);
+		return x > mean;
+	if (d.a > STEEP && d.b > STEEP) {
+		p = tail(d, x, x > mean);
+		return fmin(fmax(x > mean ? 1 - p : p, 0), 1);
+	}
 	p = factor(d, x, y, errors_of(d));
 	if (x < (d.a + 1) / (d.a + d.b + 2))
 		p = p * fraction(d.a, d.b, x) / d.a;

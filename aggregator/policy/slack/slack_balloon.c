@@ -323,19 +323,10 @@ static cJSON *priority_class(const struct slack_yaml_options *o)
 
 /* --- buffers */
 
-/* The API group of what has a scale subresource; NULL: refer to a template. */
-static const char *scalable_group(const char *kind)
-{
-	static const char *const apps[] = {"Deployment", "ReplicaSet", "StatefulSet", NULL};
-
-	if (array_has_text(apps, kind))
-		return "apps";
-	return strcmp(kind, "ReplicationController") == 0 ? "" : NULL;
-}
-
 /* Adds the workload in the key "shop/Deployment/web" of the class. False: it cannot be scaled. */
 static bool add_scalable(cJSON *spec, const struct slack_class *c)
 {
+	static const char *const apps[] = {"Deployment", "ReplicaSet", "StatefulSet", NULL};
 	const char *slash = strchr(c->key, '/'), *name = slash ? strchr(slash + 1, '/') : NULL;
 	const char *group;
 	cJSON *ref;
@@ -344,7 +335,9 @@ static bool add_scalable(cJSON *spec, const struct slack_class *c)
 	if (!name)
 		return false;
 	kind = mem_strndup(slash + 1, (size_t)(name - slash - 1));
-	group = scalable_group(kind);
+	group = array_has_text(apps, kind)		     ? "apps"
+		: strcmp(kind, "ReplicationController") == 0 ? ""
+							     : NULL;
 	if (group) {
 		ref = cJSON_AddObjectToObject(spec, "scalableRef");
 		cJSON_AddStringToObject(ref, "apiGroup", group);
