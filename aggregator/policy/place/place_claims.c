@@ -16,6 +16,7 @@
 #include "aggregator/policy/place/place_internal.h"
 #include "shared/arith.h"
 #include "shared/array.h"
+#include "shared/document.h"
 #include "shared/mem.h"
 #include "shared/quantity.h"
 
@@ -24,16 +25,11 @@
 #define BETA_CLASS     "volume.beta.kubernetes.io/storage-class"
 #define NO_PROVISIONER "kubernetes.io/no-provisioner"
 
-static const cJSON *annotations_of(const cJSON *tree)
-{
-	return object_json_find(object_json_find(tree, "metadata"), "annotations");
-}
-
 static const char *class_of(const cJSON *tree)
 {
-	const char *beta = object_json_text(annotations_of(tree), BETA_CLASS);
+	const char *beta = document_annotation(tree, BETA_CLASS);
 
-	return *beta ? beta : object_json_text(object_json_find(tree, "spec"), "storageClassName");
+	return beta && *beta ? beta : document_text_or(tree, "spec.storageClassName", "");
 }
 
 static bool is_deleted(const cJSON *tree)
@@ -50,13 +46,13 @@ static bool read_modes(const cJSON *spec, unsigned int *out)
 
 	*out = 0;
 	for (const cJSON *m = object_json_first(list); m; m = m->next) {
-		unsigned int i = 0;
+		const char *const *found = NULL;
 
-		while (i < 4 && !(cJSON_IsString(m) && strcmp(m->valuestring, names[i]) == 0))
-			i++;
-		if (i == 4)
+		if (cJSON_IsString(m))
+			found = array_find_text(names, 4, sizeof(*names), m->valuestring);
+		if (!found)
 			return false;
-		*out |= 1U << i;
+		*out |= 1U << (found - names);
 	}
 	return true;
 }
@@ -225,9 +221,9 @@ static struct place_volume *find_wanted(const struct place_claim *claim, const c
 
 /* --- claims */
 
-static char *driver_of(const cJSON *object, const char *key)
+static char *driver_of(const cJSON *tree, const char *path)
 {
-	const char *name = object_json_text(object, key);
+	const char *name = document_text_or(tree, path, "");
 
 	return *name ? mem_strdup(name) : NULL;
 }
@@ -238,7 +234,7 @@ static char *driver_of(const cJSON *object, const char *key)
  */
 static void read_driver(const struct place *p, struct place_claim *claim, const cJSON *tree)
 {
-	const char *volume = object_json_text(object_json_find(tree, "spec"), "volumeName");
+	const char *volume = document_text_or(tree, "spec.volumeName", "");
 	const struct object *o = NULL;
 	cJSON *read;
 
@@ -246,8 +242,7 @@ static void read_driver(const struct place *p, struct place_claim *claim, const 
 		o = place_find_object(p->view, OBJECT_PERSISTENT_VOLUME, "", volume);
 	if (o) {
 		read = cJSON_Parse(o->text);
-		claim->driver = driver_of(object_json_find(object_json_find(read, "spec"), "csi"),
-					  "driver");
+		claim->driver = driver_of(read, "spec.csi.driver");
 	} else {
 		o = place_find_object(p->view, OBJECT_STORAGE_CLASS, "", claim->class);
 		read = o ? cJSON_Parse(o->text) : NULL;
@@ -271,8 +266,7 @@ static void read_bound(struct place *p, struct place_claim *claim, const char *n
 	else
 		claim->bound = read_volume(tree, name, &claim->unknown);
 	if (claim->bound)
-		claim->driver = driver_of(object_json_find(object_json_find(tree, "spec"), "csi"),
-					  "driver");
+		claim->driver = driver_of(tree, "spec.csi.driver");
 	cJSON_Delete(tree);
 }
 
@@ -281,12 +275,12 @@ static void read_wishes(struct place *p, struct place_claim *claim, const cJSON 
 	const cJSON *spec = object_json_find(tree, "spec");
 	const cJSON *selector = object_json_find(spec, "selector");
 	const cJSON *asked = object_json_find(object_json_find(spec, "resources"), "requests");
-	const char *node = object_json_text(annotations_of(tree), SELECTED_NODE);
+	const char *node = document_annotation(tree, SELECTED_NODE);
 	struct error error;
 
 	claim->waits = true;
 	claim->block = is_block(spec);
-	claim->made_on = *node ? mem_strdup(node) : NULL;
+	claim->made_on = node && *node ? mem_strdup(node) : NULL;
 	if (!read_size(asked, &claim->size))
 		place_note(&claim->unknown,
 			   "claim %s: spec.resources.requests.storage: cannot be read", claim->key);
@@ -297,8 +291,7 @@ static void read_wishes(struct place *p, struct place_claim *claim, const cJSON 
 		place_note(&claim->unknown, "claim %s: spec.selector: %s", claim->key, error.text);
 	fill_stock(p);
 	claim->stock = find_stock(p, claim->class);
-	claim->wanted =
-		find_wanted(claim, object_json_text(object_json_find(tree, "metadata"), "uid"));
+	claim->wanted = find_wanted(claim, document_text_or(tree, "metadata.uid", ""));
 }
 
 static void read_provisioner(struct place *p, struct place_claim *claim, const cJSON *class)
@@ -346,7 +339,7 @@ static void read_unbound(struct place *p, struct place_claim *claim, const cJSON
 static bool is_bound(const cJSON *tree)
 {
 	return *object_json_text(object_json_find(tree, "spec"), "volumeName") &&
-	       (object_json_find(annotations_of(tree), BIND_COMPLETED) ||
+	       (object_json_find(document_at(tree, "metadata.annotations"), BIND_COMPLETED) ||
 		!object_json_is(object_json_find(tree, "status"), "phase", "Pending"));
 }
 
