@@ -212,7 +212,6 @@ void drain_gangs_explain(struct drain_case *c);
 /* Reserves room and budget before candidates are simulated. False: a pod fits nowhere. */
 bool drain_reserve(struct drain_run *r);
 enum drain_extra drain_extra_of(const struct drain_run *r, place_pod pod);
-uint32_t drain_placeholder_of(const struct drain_run *r, place_pod pod);
 /* Whether extra capacity has room without the first picks; else the reason says what has none. */
 bool drain_slack_holds(struct drain_run *r, size_t count, struct error *error);
 

@@ -41,11 +41,6 @@ enum drain_extra drain_extra_of(const struct drain_run *r, place_pod pod)
 	return pod < r->extra_count ? r->extra[pod].kind : DRAIN_EXTRA_NONE;
 }
 
-uint32_t drain_placeholder_of(const struct drain_run *r, place_pod pod)
-{
-	return r->extra[pod].placeholder;
-}
-
 static void mark_extra(struct drain_run *r, place_pod pod, enum drain_extra what, uint32_t number)
 {
 	while (r->extra_count <= pod) {

@@ -164,7 +164,7 @@ static void miss_slack(const struct drain_run *r, struct drain_trial *t)
 		if (item->to != PLACE_NONE)
 			continue;
 		if (!t->missing++)
-			t->class_name = r->in->slack[drain_placeholder_of(r, item->pod)].class_name;
+			t->class_name = r->in->slack[r->extra[item->pod].placeholder].class_name;
 		t->missing_cpu_milli =
 			add_saturating(t->missing_cpu_milli, asked->of[RESOURCE_CPU]);
 		t->missing_mem_bytes =

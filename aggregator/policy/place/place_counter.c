@@ -220,9 +220,8 @@ struct place_eligible *place_eligible_intern(struct place *p, const struct place
 	}
 	e = mem_zalloc(1, sizeof(*e));
 	*e = (struct place_eligible){.text = text, .affinity = affinity, .taints = taints};
-	for (uint32_t i = 0; i < count; i++)
-		PLACE_LIST_ADD(&e->keys, keys[i]);
 	for (uint32_t i = 0; i < count; i++) {
+		PLACE_LIST_ADD(&e->keys, keys[i]);
 		PLACE_LIST_ADD(&e->nodes, (struct place_tally){0});
 		PLACE_LIST_ADD(&e->domains, 0);
 	}

@@ -200,19 +200,15 @@ static bool same_nodes(const struct place *p, const struct view *v)
 	return true;
 }
 
-/* New numbers by old ones; PLACE_NONE: removed. Both views are sorted by name. */
+/* New numbers by old ones; PLACE_NONE: removed. */
 static place_node *map_nodes(struct place *p, const struct view *v)
 {
 	place_node *to = mem_alloc(((size_t)p->node_count + 1) * sizeof(*to));
-	size_t at = 0;
 
 	for (place_node n = 0; n < p->node_count; n++) {
-		const char *name = p->nodes[n].view->name;
+		size_t at = view_index(v, p->nodes[n].view->name);
 
-		while (at < v->node_count && strcmp(v->nodes[at]->name, name) < 0)
-			at++;
-		to[n] = at < v->node_count && strcmp(v->nodes[at]->name, name) == 0 ? (place_node)at
-										    : PLACE_NONE;
+		to[n] = at < v->node_count ? (place_node)at : PLACE_NONE;
 		if (to[n] != PLACE_NONE)
 			continue;
 		leave_node(p, n);

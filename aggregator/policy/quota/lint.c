@@ -18,6 +18,7 @@
 #include "aggregator/policy/quota/quota_annotations.h"
 #include "aggregator/policy/quota/quota_internal.h"
 #include "shared/array.h"
+#include "shared/document.h"
 #include "shared/mem.h"
 
 /* --- the table */
@@ -271,10 +272,8 @@ static void check_duplicates(struct lint *l, struct object *const *of, size_t co
 static bool has_scopes(const struct object *resource_quota)
 {
 	cJSON *json = cJSON_Parse(resource_quota->text);
-	const cJSON *spec = cJSON_GetObjectItemCaseSensitive(json, "spec");
-	const cJSON *scopes = cJSON_GetObjectItemCaseSensitive(spec, "scopes");
-	bool scoped = cJSON_GetArraySize(scopes) > 0 ||
-		      cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(spec, "scopeSelector"));
+	bool scoped = cJSON_GetArraySize(document_at(json, "spec.scopes")) > 0 ||
+		      cJSON_IsObject(document_at(json, "spec.scopeSelector"));
 
 	cJSON_Delete(json);
 	return scoped;

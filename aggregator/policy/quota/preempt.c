@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "aggregator/policy/quota/preempt_internal.h"
+#include "shared/document.h"
 #include "shared/mem.h"
 #include "shared/units.h"
 
@@ -102,14 +103,12 @@ bool preempt_says_never(const struct preempt_ask *ask)
 {
 	const struct pod_template *t = ask->pod->template;
 	cJSON *spec;
-	const char *policy;
 	bool never;
 
 	if (ask->never || !strstr(t->text + t->spec_at, "\"preemptionPolicy\""))
 		return ask->never;
 	spec = cJSON_ParseWithOpts(t->text + t->spec_at, NULL, 0);
-	policy = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(spec, "preemptionPolicy"));
-	never = policy && strcmp(policy, "Never") == 0;
+	never = document_is(spec, "preemptionPolicy", "Never");
 	cJSON_Delete(spec);
 	return never;
 }

@@ -51,8 +51,7 @@ static void fill_pods(struct preempt *x)
 
 static void fill_budgets(struct preempt *x)
 {
-	const struct cluster *c = x->view->cluster;
-	const struct object_table *t = c ? c->tables[OBJECT_POD_DISRUPTION_BUDGET] : NULL;
+	const struct object_table *t = view_table(x->view, OBJECT_POD_DISRUPTION_BUDGET);
 	uint32_t at = 0;
 
 	x->budgets = mem_zalloc(t ? t->count + 1 : 1, sizeof(*x->budgets));
@@ -83,8 +82,7 @@ static void fill_budgets(struct preempt *x)
 
 static void fill_nominees(struct preempt *x)
 {
-	const struct cluster *c = x->view->cluster;
-	const struct object_table *t = c ? c->tables[OBJECT_POD] : NULL;
+	const struct object_table *t = view_table(x->view, OBJECT_POD);
 
 	for (size_t i = 0; t && i < t->count; i++) {
 		const struct kube_pod *pod = (const struct kube_pod *)t->of[i];

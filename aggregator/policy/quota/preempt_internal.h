@@ -142,6 +142,7 @@ struct preempt_run {
 	/* Contested claims (preempt_victims.c) as bits: by destination; if only quotas refuse. */
 	uint64_t *contested, contested_by_quotas; /* the first owned; by place_node */
 	uint64_t *contests; /* owned; the distinct values */
+	uint64_t contested_anywhere; /* all of them together */
 	uint32_t contest_count;
 	double *due; /* owned; by space and claim (preempt_cost.c) */
 	uint32_t refused[PREEMPT_REFUSALS];

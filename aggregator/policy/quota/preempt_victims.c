@@ -45,6 +45,7 @@ static void add_contest(struct preempt_run *r, uint64_t value)
 		if (r->contests[i] == value)
 			return;
 	ARRAY_ADD(r->contests, r->contest_count) = value;
+	r->contested_anywhere |= value;
 }
 
 /* If the pod lacks no resource, a rule about neighbours refuses it: all are contested. */
@@ -152,11 +153,7 @@ static bool is_borrower(const struct preempt_run *r, const struct preempt_pod *p
 
 bool preempt_victims_contest(const struct preempt_run *r, size_t claim)
 {
-	bool any = false;
-
-	for (uint32_t i = 0; i < r->contest_count; i++)
-		any |= r->contests[i] & bit_of(claim);
-	return any && is_at_stake(r, claim);
+	return r->contested_anywhere & bit_of(claim) && is_at_stake(r, claim);
 }
 
 /* --- one pod */
@@ -487,6 +484,7 @@ void preempt_victims_forget(struct preempt_run *r)
 	r->contested = r->contests = NULL;
 	r->local = r->local_first = NULL;
 	r->candidate_count = r->match_count = r->contest_count = 0;
+	r->contested_anywhere = 0;
 	memset(r->refused, 0, sizeof(r->refused));
 	for (size_t n = 0; n < r->index->view->node_count; n++)
 		r->nodes[n].eligible = 0;
