@@ -35,17 +35,25 @@ static const char *reason_name(int reason)
 
 /* --- writing */
 
-static void write_timers(struct jsonw *w, const struct drain_timers *t)
+static void write_list(struct jsonw *w, const struct drain_state *s, const char *key, size_t count,
+		       void (*write)(struct jsonw *w, const struct drain_state *s, size_t i))
 {
-	jsonw_key_array(w, "timers");
-	for (size_t i = 0; i < t->count; i++) {
+	jsonw_key_array(w, key);
+	for (size_t i = 0; i < count; i++) {
 		jsonw_object_open(w);
-		jsonw_key_string(w, "node", t->of[i].node);
-		jsonw_key_time_exact(w, "since", t->of[i].since_ns);
-		jsonw_key_string(w, "kind", kind_name((int)t->of[i].kind));
+		write(w, s, i);
 		jsonw_object_close(w);
 	}
 	jsonw_array_close(w);
+}
+
+static void write_timer(struct jsonw *w, const struct drain_state *s, size_t i)
+{
+	const struct drain_timer *t = &s->timers.of[i];
+
+	jsonw_key_string(w, "node", t->node);
+	jsonw_key_time_exact(w, "since", t->since_ns);
+	jsonw_key_string(w, "kind", kind_name((int)t->kind));
 }
 
 void drain_why_write(const struct drain_why *why, struct jsonw *w)
@@ -60,36 +68,26 @@ void drain_why_write(const struct drain_why *why, struct jsonw *w)
 		place_counts_write(&why->refused, w);
 }
 
-static void write_failures(struct jsonw *w, const struct drain_unremovable *u)
+static void write_failure(struct jsonw *w, const struct drain_state *s, size_t i)
 {
-	jsonw_key_array(w, "unremovable");
-	for (size_t i = 0; i < u->count; i++) {
-		jsonw_object_open(w);
-		jsonw_key_string(w, "node", u->of[i].node);
-		jsonw_key_string(w, "reason", drain_reason_name(u->of[i].why.code));
-		jsonw_key_text(w, "why", u->of[i].why.text);
-		drain_why_write(&u->of[i].why, w);
-		if (u->of[i].why.unblock != drain_reason_unblock(u->of[i].why.code))
-			jsonw_key_text(w, "unblock", u->of[i].why.unblock);
-		jsonw_key_time_exact(w, "until", u->of[i].until_ns);
-		jsonw_object_close(w);
-	}
-	jsonw_array_close(w);
+	const struct drain_why *why = &s->failed.of[i].why;
+
+	jsonw_key_string(w, "node", s->failed.of[i].node);
+	jsonw_key_string(w, "reason", drain_reason_name(why->code));
+	jsonw_key_text(w, "why", why->text);
+	drain_why_write(why, w);
+	if (why->unblock != drain_reason_unblock(why->code))
+		jsonw_key_text(w, "unblock", why->unblock);
+	jsonw_key_time_exact(w, "until", s->failed.of[i].until_ns);
 }
 
-static void write_evictions(struct jsonw *w, const struct drain_state *s)
+static void write_eviction(struct jsonw *w, const struct drain_state *s, size_t i)
 {
-	jsonw_key_array(w, "evictions");
-	for (size_t i = 0; i < s->eviction_count; i++) {
-		jsonw_object_open(w);
-		jsonw_key_time_exact(w, "time", s->evictions[i].when_ns);
-		jsonw_key_true(w, "leaving", s->evictions[i].leaving);
-		jsonw_key(w, "pod");
-		object_write(&s->evictions[i].pod->object, w->out);
-		w->comma = true;
-		jsonw_object_close(w);
-	}
-	jsonw_array_close(w);
+	jsonw_key_time_exact(w, "time", s->evictions[i].when_ns);
+	jsonw_key_true(w, "leaving", s->evictions[i].leaving);
+	jsonw_key(w, "pod");
+	object_write(&s->evictions[i].pod->object, w->out);
+	w->comma = true;
 }
 
 static int compare_hints(const void *left, const void *right)
@@ -114,35 +112,23 @@ static void write_hints(struct jsonw *w, struct drain_hint *hints)
 	free(sorted);
 }
 
-static void write_recorded(struct jsonw *w, const struct drain_state *s)
+static void write_recorded(struct jsonw *w, const struct drain_state *s, size_t i)
 {
-	jsonw_key_array(w, "verdicts");
-	for (size_t i = 0; i < s->recorded_count; i++) {
-		jsonw_object_open(w);
-		jsonw_key_string(w, "node", s->recorded[i].node);
-		jsonw_key_string(w, "verdict", drain_event_name(s->recorded[i].event));
-		jsonw_key_string(w, "reason", drain_reason_name(s->recorded[i].reason));
-		jsonw_object_close(w);
-	}
-	jsonw_array_close(w);
+	jsonw_key_string(w, "node", s->recorded[i].node);
+	jsonw_key_string(w, "verdict", drain_event_name(s->recorded[i].event));
+	jsonw_key_string(w, "reason", drain_reason_name(s->recorded[i].reason));
 }
 
-static void write_history(struct jsonw *w, const struct drain_state *s)
+static void write_record(struct jsonw *w, const struct drain_state *s, size_t i)
 {
-	jsonw_key_array(w, "history");
-	for (size_t i = 0; i < s->history_count; i++) {
-		const struct drain_record *r = &s->history[i];
+	const struct drain_record *r = &s->history[i];
 
-		jsonw_object_open(w);
-		jsonw_key_time_exact(w, "time", r->time_ns);
-		jsonw_key_string(w, "event", drain_event_name(r->event));
-		jsonw_key_string(w, "node", r->node);
-		if (r->reason != DRAIN_NONE)
-			jsonw_key_string(w, "reason", drain_reason_name(r->reason));
-		jsonw_key_string(w, "text", r->text);
-		jsonw_object_close(w);
-	}
-	jsonw_array_close(w);
+	jsonw_key_time_exact(w, "time", r->time_ns);
+	jsonw_key_string(w, "event", drain_event_name(r->event));
+	jsonw_key_string(w, "node", r->node);
+	if (r->reason != DRAIN_NONE)
+		jsonw_key_string(w, "reason", drain_reason_name(r->reason));
+	jsonw_key_string(w, "text", r->text);
 }
 
 void drain_state_write(const struct drain_state *s, int64_t now_ns, struct buf *out)
@@ -153,13 +139,13 @@ void drain_state_write(const struct drain_state *s, int64_t now_ns, struct buf *
 	jsonw_key_string(&w, "apiVersion", "evenkeel.io/v1");
 	jsonw_key_string(&w, "kind", "DrainState");
 	jsonw_key_time_exact(&w, "time", now_ns);
-	write_timers(&w, &s->timers);
-	write_failures(&w, &s->failed);
-	write_evictions(&w, s);
+	write_list(&w, s, "timers", s->timers.count, write_timer);
+	write_list(&w, s, "unremovable", s->failed.count, write_failure);
+	write_list(&w, s, "evictions", s->eviction_count, write_eviction);
 	write_hints(&w, s->hints);
-	write_recorded(&w, s);
+	write_list(&w, s, "verdicts", s->recorded_count, write_recorded);
 	jsonw_key_text(&w, "wave", s->wave);
-	write_history(&w, s);
+	write_list(&w, s, "history", s->history_count, write_record);
 	jsonw_object_close(&w);
 }
 
