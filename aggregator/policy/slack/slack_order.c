@@ -16,34 +16,33 @@
 
 /* --- the order of classes */
 
-/* Products of two amounts fit in 128 bits. */
-static int compare_fractions(int64_t a, int64_t a_of, int64_t b, int64_t b_of)
-{
-	__int128 left = (__int128)a * b_of, right = (__int128)b * a_of;
+struct fraction {
+	int64_t part, whole;
+};
 
-	return (left > right) - (left < right);
+/* Products of two amounts fit in 128 bits. */
+static int compare_fractions(struct fraction a, struct fraction b)
+{
+	__int128 left = (__int128)a.part * b.whole, right = (__int128)b.part * a.whole;
+
+	return COMPARE(left, right);
 }
 
 /* The larger of its shares of what all nodes give. */
-static void share_of(const struct slack_amount *a, const struct slack_amount *all, int64_t *part,
-		     int64_t *whole)
+static struct fraction share_of(const struct slack_amount *a, const struct slack_amount *all)
 {
-	*part = a->cpu_milli;
-	*whole = all->cpu_milli > 0 ? all->cpu_milli : 1;
-	if (all->mem_bytes > 0 &&
-	    compare_fractions(a->mem_bytes, all->mem_bytes, *part, *whole) > 0) {
-		*part = a->mem_bytes;
-		*whole = all->mem_bytes;
-	}
+	const struct fraction cpu = {a->cpu_milli, int_max(all->cpu_milli, 1)};
+	const struct fraction mem = {a->mem_bytes, all->mem_bytes};
+
+	return all->mem_bytes > 0 && compare_fractions(mem, cpu) > 0 ? mem : cpu;
 }
 
 int slack_compare_size(const struct slack_run *r, uint32_t a, uint32_t b)
 {
-	int64_t left, left_of, right, right_of;
+	const struct slack_amount *all = &r->result->allocatable;
 
-	share_of(&r->classes[a]->pattern.shape, &r->result->allocatable, &left, &left_of);
-	share_of(&r->classes[b]->pattern.shape, &r->result->allocatable, &right, &right_of);
-	return compare_fractions(left, left_of, right, right_of);
+	return compare_fractions(share_of(&r->classes[a]->pattern.shape, all),
+				 share_of(&r->classes[b]->pattern.shape, all));
 }
 
 static uint32_t count_values(const struct slack_run *r, const char *key)
@@ -139,19 +138,15 @@ void slack_order_classes(struct slack_run *r)
 /* --- nodes */
 
 /* The larger share that is requested of a node. */
-static void fill_of(const struct slack_run *r, place_node n, int64_t *part, int64_t *whole)
+static struct fraction fill_of(const struct slack_run *r, place_node n)
 {
 	struct slack_amount used = r->survey.nodes[n].whole;
 
 	slack_amount_add(&used, &r->survey.nodes[n].left, -1);
-	share_of(&used, &r->survey.nodes[n].whole, part, whole);
+	return share_of(&used, &r->survey.nodes[n].whole);
 }
 
 int slack_compare_share(const struct slack_run *r, place_node a, place_node b)
 {
-	int64_t left, left_of, right, right_of;
-
-	fill_of(r, a, &left, &left_of);
-	fill_of(r, b, &right, &right_of);
-	return compare_fractions(left, left_of, right, right_of);
+	return compare_fractions(fill_of(r, a), fill_of(r, b));
 }
