@@ -214,10 +214,8 @@ static enum advice_verdict judge_resource(const struct need *n, double *urgency)
 		*urgency = fmax(*urgency, STARVED + fmax(small, n->starved));
 	else if (small > 0)
 		*urgency = fmax(*urgency, UNDECLARED);
-	else if (large > 0)
-		*urgency = fmax(*urgency, large);
 	else
-		*urgency = fmax(*urgency, 0);
+		*urgency = fmax(*urgency, large);
 	return n->starved > 0 || small > 0 ? ADVICE_TOO_SMALL
 	       : !n->known		   ? ADVICE_UNKNOWN
 	       : large > 0		   ? ADVICE_TOO_LARGE

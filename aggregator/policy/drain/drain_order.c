@@ -206,27 +206,23 @@ static void tell(struct pod_size told[TOLD_PODS], struct pod_size one)
 static double right_sized_share(const struct view_node *n, double headroom, bool by_cpu,
 				struct pod_size told[TOLD_PODS])
 {
-	double cpu = 0, mem = 0;
+	double sums[] = {0, 0}; /* of memory, of CPU */
 
 	for (size_t i = 0; i < n->pod_count; i++) {
 		const struct view_pod *p = &n->pods[i];
-		double cpu_used, mem_used;
-		int64_t cpu_asked, mem_asked;
 
-		if (!p->pod || !kube_pod_is_active(p->pod))
-			continue;
-		cpu_used = used_of(p->use, true);
-		mem_used = used_of(p->use, false);
-		cpu_asked = kube_pod_requests(p->pod)->of[RESOURCE_CPU];
-		mem_asked = kube_pod_requests(p->pod)->of[RESOURCE_MEMORY];
-		cpu += right_size(cpu_used, headroom, cpu_asked);
-		mem += right_size(mem_used, headroom, mem_asked);
-		if (!isnan(by_cpu ? cpu_used : mem_used))
-			tell(told, (struct pod_size){p->pod, by_cpu ? cpu_asked : mem_asked,
-						     by_cpu ? cpu_used : mem_used});
+		for (int cpu = 0; p->pod && kube_pod_is_active(p->pod) && cpu < 2; cpu++) {
+			double used = used_of(p->use, cpu);
+			int64_t asked =
+				kube_pod_requests(p->pod)->of[cpu ? RESOURCE_CPU : RESOURCE_MEMORY];
+
+			sums[cpu] += right_size(used, headroom, asked);
+			if (cpu == by_cpu && !isnan(used))
+				tell(told, (struct pod_size){p->pod, asked, used});
+		}
 	}
-	return fmax(share_of(cpu, n->cpu_allocatable_milli),
-		    share_of(mem, n->mem_allocatable_bytes));
+	return fmax(share_of(sums[1], n->cpu_allocatable_milli),
+		    share_of(sums[0], n->mem_allocatable_bytes));
 }
 
 static void describe_told(const struct pod_size told[TOLD_PODS], bool by_cpu, struct buf *text)

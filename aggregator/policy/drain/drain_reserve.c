@@ -98,16 +98,6 @@ static bool is_bound_to_node(const struct kube_pod *pod)
 	       pod->template->mirror || strcmp(pod->template->owner.kind, "Node") == 0;
 }
 
-static size_t pending_count(const struct drain_run *r)
-{
-	return r->in->view->cluster->tables[OBJECT_POD]->count;
-}
-
-static const struct kube_pod *pending_at(const struct drain_run *r, size_t i)
-{
-	return (const struct kube_pod *)r->in->view->cluster->tables[OBJECT_POD]->of[i];
-}
-
 /* --- pods of nodes in deletion */
 
 static int compare_items(const void *left, const void *right, void *place)
@@ -249,6 +239,7 @@ static bool replaces(const struct kube_pod *pod, const struct kube_pod *evicted)
 
 static void count_owners(const struct drain_run *r, struct owner *owners)
 {
+	const struct object_table *pending = view_table(r->in->view, OBJECT_POD);
 	struct owner *o;
 
 	for (place_node n = 0; n < r->count && r->corrected; n++)
@@ -261,8 +252,8 @@ static void count_owners(const struct drain_run *r, struct owner *owners)
 			    pod->created_ns > r->cases[n].arrival_ns)
 				r->cases[n].arrival_ns = pod->created_ns;
 		}
-	for (size_t i = 0; i < pending_count(r); i++)
-		count_there(owners, pending_at(r, i));
+	for (size_t i = 0; i < pending->count; i++)
+		count_there(owners, (const struct kube_pod *)pending->of[i]);
 	for (o = owners; o; o = o->hh.next)
 		o->missing = missing_of(r, o);
 }
@@ -288,10 +279,11 @@ static int64_t unschedulable_ns(const struct drain_run *r, const struct kube_pod
 
 static void count_waiting(struct drain_run *r, struct owner *owners)
 {
+	const struct object_table *pending = view_table(r->in->view, OBJECT_POD);
 	struct drain_reserved *reserved = &r->plan->reserved;
 
-	for (size_t i = 0; i < pending_count(r); i++) {
-		const struct kube_pod *pod = pending_at(r, i);
+	for (size_t i = 0; i < pending->count; i++) {
+		const struct kube_pod *pod = (const struct kube_pod *)pending->of[i];
 		int64_t since_ns = unschedulable_ns(r, pod);
 		struct owner *o = since_ns >= UNSCHEDULABLE_NS ? find_owner(owners, pod) : NULL;
 
@@ -357,10 +349,11 @@ static size_t place_evictions(struct drain_run *r, const struct items *ending)
 
 static void place_pending(struct drain_run *r)
 {
+	const struct object_table *pending = view_table(r->in->view, OBJECT_POD);
 	struct items l = {0};
 
-	for (size_t i = 0; i < pending_count(r); i++) {
-		const struct kube_pod *pod = pending_at(r, i);
+	for (size_t i = 0; i < pending->count; i++) {
+		const struct kube_pod *pod = (const struct kube_pod *)pending->of[i];
 		place_pod handle =
 			place_find_pod(r->place, pod->object.namespace, pod->object.name);
 
