@@ -62,7 +62,8 @@ struct answer {
 	struct piece heads[SCORE_PLUGINS];
 	/* The same for every plugin of the node at hand: ,"rung":..[}] */
 	struct piece tail;
-	enum score_fallback tail_fallback; /* that the tail tells */
+	enum score_fallback tail_fallback; /* that the tail tells, as the next */
+	bool tail_estimated;
 };
 
 static void keep_piece(struct piece *p, struct buf *text)
@@ -119,9 +120,10 @@ static void write_tail(struct answer *a, const struct score_node *node)
 
 	/* Nearly all nodes are on the same one; only that of late nodes has a number in it. */
 	if (a->tail.len && a->tail_fallback == node->fallback && node->fallback != FALLBACK_LATE &&
-	    !node->estimated)
+	    a->tail_estimated == node->estimated)
 		return;
 	a->tail_fallback = node->fallback;
+	a->tail_estimated = node->estimated;
 	score_fallback_text(node, fallback);
 	jsonw_init(&w, &text);
 	w.comma = true;

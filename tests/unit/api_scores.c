@@ -359,12 +359,17 @@ static void test_no_nodes(void **state)
 	assert_int_equal(post("{\"nodes\":[\"alpha\"]}"), 400);
 }
 
-/* "n" with an agent and a pod of 700 millicores, "silent" without one. */
+/*
+ * "n" with an agent and a pod of 700 millicores, "silent" without one; of "unknown", whose agent
+ * measured nothing, the API says nothing.
+ */
 static struct view *view_with_api(void)
 {
 	const struct pod_stats use =
 		join_fixture_pod("k/x", "uid-x", VIEW_FIXTURE_NOW_NS, 900, 700, 1 << 20);
-	struct node_stats *stats = join_fixture_stats("n", VIEW_FIXTURE_NOW_NS, &use, 1);
+	struct node_stats unknown = {.name = "unknown"};
+	struct node_stats *stats[] = {join_fixture_stats("n", VIEW_FIXTURE_NOW_NS, &use, 1),
+				      node_stats_new(&unknown)};
 	struct model *m = model_new();
 	struct join *j = join_new();
 	struct view *v;
@@ -380,8 +385,9 @@ static struct view *view_with_api(void)
 								   .cpu = "1"}));
 	model_put(m, model_fixture_pod(&(
 			     struct model_fixture_pod){.name = "y", .node = "silent", .cpu = "1"}));
-	v = join_view(j, &stats, 1, model_cluster(m), VIEW_FIXTURE_NOW_NS);
-	node_stats_drop(stats);
+	v = join_view(j, stats, 2, model_cluster(m), VIEW_FIXTURE_NOW_NS);
+	node_stats_drop(stats[0]);
+	node_stats_drop(stats[1]);
 	join_free(j);
 	model_free(m);
 	return v;
@@ -415,6 +421,9 @@ static void test_with_an_api(void **state)
 	assert_string_equal(text("items.1.plugins.0.rung"), "none");
 	assert_true(cJSON_IsTrue(at("items.1.plugins.0.estimated")));
 	assert_true(number("items.1.plugins.0.score") < number("items.0.plugins.0.score"));
+	assert_string_equal(text("items.2.node"), "unknown");
+	assert_string_equal(text("items.2.plugins.0.rung"), "none");
+	assert_null(api_fixture_at(f.json, "items.2.plugins.0.estimated"));
 }
 
 static const struct {
