@@ -38,14 +38,14 @@ enum { SAMPLES = 8, LEAVES_EXAMINED = 512, ATTEMPTS = 10 };
 
 struct fact {
 	const char *what;
-	uint32_t have; /* enum reading_have */
 	size_t offset; /* in struct reading, of 64 bits */
+	uint32_t have; /* enum reading_have */
 	bool micros; /* v2 files have it in microseconds */
 };
 
 #define FACT(what, have, member, micros)                                                           \
 	{                                                                                          \
-		what, HAVE_##have, offsetof(struct reading, member), micros                        \
+		what, offsetof(struct reading, member), HAVE_##have, micros                        \
 	}
 static const struct fact facts[] = {
 	FACT("CPU ns", CPU, cpu_ns, true),

@@ -17,7 +17,6 @@
 #include "aggregator/policy/score/score_rows.h"
 #include "shared/arith.h"
 #include "shared/array.h"
-#include "shared/hash.h"
 #include "shared/mem.h"
 
 /*
@@ -127,16 +126,22 @@ const struct score_assumed *assumed_find(const struct assumed *a, uint64_t node)
 	return at < a->count && a->of[at].node == node ? &a->of[at].sums : NULL;
 }
 
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	return (hash ^ value) * 0x9e3779b97f4a7c15ULL ^ (hash >> 29);
+}
+
 uint64_t assumed_hash(const struct assumed *a)
 {
 	uint64_t hash = 0;
 
 	for (size_t i = 0; i < a->count; i++) {
 		const struct score_assumed *s = &a->of[i].sums;
-		const uint64_t told[] = {a->of[i].node, s->pods, (uint64_t)s->request_cpu_milli,
-					 (uint64_t)s->request_mem_bytes, (uint64_t)s->cpu_milli};
 
-		hash = hash_bytes(hash ^ HASH_BEGIN, told, sizeof(told));
+		hash = mix(mix(hash, a->of[i].node + 1), s->pods);
+		hash = mix(mix(hash, (uint64_t)s->request_cpu_milli),
+			   (uint64_t)s->request_mem_bytes);
+		hash = mix(hash, (uint64_t)s->cpu_milli);
 	}
 	return hash;
 }

@@ -35,20 +35,20 @@ static void test_mark_is_read_back(void **state)
 
 static void test_unreadable_marks(void **state)
 {
+	/* clang-format off */
 	static const char *const cases[] = {
 		"",
 		"[]",
-		"{\"plan\":\"\xff\",\"holder\":\"h\",\"since\":\"2026-01-01T00:00:00Z\",\"phase\":"
-		"\"claimed\"}",
+		"{\"plan\":\"\xff\",\"holder\":\"h\",\"since\":\"2026-01-01T00:00:00Z\",\"phase\":\"claimed\"}",
 		"{\"plan\":\"p\"",
 		"{}",
 		"{\"plan\":\"0123456789012345678901234\"}",
 		"{\"plan\":\"p\",\"holder\":1}",
 		"{\"plan\":\"p\",\"holder\":\"h\",\"since\":\"now\"}",
 		"{\"plan\":\"p\",\"holder\":\"h\",\"since\":\"2026-01-01T00:00:00Z\"}",
-		"{\"plan\":\"p\",\"holder\":\"h\",\"since\":\"2026-01-01T00:00:00Z\",\"phase\":"
-		"\"none\"}",
+		"{\"plan\":\"p\",\"holder\":\"h\",\"since\":\"2026-01-01T00:00:00Z\",\"phase\":\"none\"}",
 	};
+	/* clang-format on */
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
