@@ -64,7 +64,7 @@ const struct option_spec *options_find(const struct option_spec *specs, const ch
 				       char letter)
 {
 	for (; specs->name; specs++)
-		if (letter ? specs->letter == letter : strcmp(specs->name, name) == 0)
+		if (name ? strcmp(specs->name, name) == 0 : specs->letter == letter)
 			return specs;
 	return NULL;
 }

@@ -16,16 +16,16 @@
 
 void nodes_total_init(struct nodes_total *t, enum limits_unlimited policy, bool api)
 {
-	*t = (struct nodes_total){
-		.policy = policy,
-		.api = api,
-		.use = {.cpu_capacity_milli = NAN,
-			.mem_capacity_bytes = NAN,
-			.cpu_allocatable_milli = NAN,
-			.mem_allocatable_bytes = NAN,
-			.latest = {[0 ... USAGE_AVERAGED_COUNT - 1] = NAN},
-			.mean = {[0 ... USAGE_AVERAGED_COUNT - 1] = {[0 ... WINDOWS - 1] = NAN}}},
-	};
+	struct nodes_use *u = &t->use;
+
+	*t = (struct nodes_total){.policy = policy, .api = api};
+	u->cpu_capacity_milli = u->mem_capacity_bytes = NAN;
+	u->cpu_allocatable_milli = u->mem_allocatable_bytes = NAN;
+	for (int i = 0; i < USAGE_AVERAGED_COUNT; i++) {
+		u->latest[i] = NAN;
+		for (int w = 0; w < WINDOWS; w++)
+			u->mean[i][w] = NAN;
+	}
 }
 
 void nodes_total_fini(struct nodes_total *t)
