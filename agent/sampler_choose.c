@@ -23,9 +23,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "agent/sampler_files_parse.h"
+#include "agent/cgroup_text.h"
 #include "agent/sampler_tier.h"
-#include "shared/arith.h"
 #include "shared/buf.h"
 #include "shared/log.h"
 
@@ -36,27 +35,41 @@ enum { SAMPLES = 8, LEAVES_EXAMINED = 512, ATTEMPTS = 10 };
 
 /* --- what is compared ------------------------------------------------------------------------- */
 
+enum version { V1, V2 };
+
+/* A number in a file of a cgroup. */
+struct place {
+	const char *file;
+	const char *key; /* of a "key value" line; NULL: the file is the number, or a limit */
+	int64_t unit; /* of the number, in ns or bytes */
+};
+
 struct fact {
 	const char *what;
-	size_t offset; /* in struct reading, of 64 bits */
 	uint32_t have; /* enum reading_have */
-	bool micros; /* v2 files have it in microseconds */
+	size_t offset; /* in struct reading, of 64 bits */
+	struct place place[2]; /* by version */
 };
 
-#define FACT(what, have, member, micros)                                                           \
+#define FACT(what, have, member, ...)                                                              \
 	{                                                                                          \
-		what, offsetof(struct reading, member), HAVE_##have, micros                        \
+		what, HAVE_##have, offsetof(struct reading, member),                               \
+		{                                                                                  \
+			__VA_ARGS__                                                                \
+		}                                                                                  \
 	}
+/* clang-format off */
 static const struct fact facts[] = {
-	FACT("CPU ns", CPU, cpu_ns, true),
-	FACT("memory bytes", MEMORY, mem_bytes, false),
-	FACT("memory limit", MEMORY_LIMIT, mem_limit_bytes, false),
-	FACT("CPU quota ns", CPU_LIMIT, cpu_quota_ns, true),
-	FACT("CPU periods", THROTTLE, periods, false),
-	FACT("throttled ns", THROTTLE, throttled_ns, true),
+	FACT("CPU ns", CPU, cpu_ns, {"cpuacct.usage", NULL, 1}, {"cpu.stat", "usage_usec", 1000}),
+	FACT("memory bytes", MEMORY, mem_bytes, {"memory.usage_in_bytes", NULL, 1}, {"memory.current", NULL, 1}),
+	FACT("memory limit", MEMORY_LIMIT, mem_limit_bytes, {"memory.limit_in_bytes", NULL, 1}, {"memory.max", NULL, 1}),
+	FACT("CPU quota ns", CPU_LIMIT, cpu_quota_ns, {"cpu.cfs_quota_us", NULL, 1000}, {"cpu.max", NULL, 1000}),
+	FACT("CPU periods", THROTTLE, periods, {"cpu.stat", "nr_periods", 1}, {"cpu.stat", "nr_periods", 1}),
+	FACT("throttled ns", THROTTLE, throttled_ns, {"cpu.stat", "throttled_time", 1}, {"cpu.stat", "throttled_usec", 1000}),
 };
+/* clang-format on */
 
-enum { FACTS = sizeof(facts) / sizeof(facts[0]) };
+enum { FACTS = sizeof(facts) / sizeof(facts[0]), FACT_CPU = 0, FACT_MEMORY = 1 };
 
 /* The hierarchy of a fact, or -1. */
 static int hierarchy_of(const struct cgroupfs *fs, const struct fact *fact)
@@ -67,34 +80,43 @@ static int hierarchy_of(const struct cgroupfs *fs, const struct fact *fact)
 									    : fs->throttle_from;
 }
 
-static int64_t value_of(const struct fact *fact, const struct reading *r)
+static const struct place *place_of(const struct cgroupfs *fs, const struct fact *fact)
 {
-	int64_t value;
-
-	memcpy(&value, (const char *)r + fact->offset, sizeof(value));
-	return value;
+	return &fact->place[hierarchy_of(fs, fact) == HIERARCHY_UNIFIED ? V2 : V1];
 }
 
 /* --- the files -------------------------------------------------------------------------------- */
 
-/* The files of a cgroup up to a cadence. */
-static struct reading read_files(const struct cgroupfs *fs, const char *path,
-				 enum files_cadence last)
+static bool parse(const char *text, const char *key, int64_t *value)
 {
-	struct reading reading = {.have = 0};
-	struct files_target target = {.reading = &reading, .kind = PASS_SLOW};
-	char text[4096];
+	char limit[32];
+	uint64_t number;
 
-	for (int i = 0; i < FILES_SOURCES; i++) {
-		const struct files_source *source = &files_sources[i];
-		int h = files_hierarchy(fs, source);
-
-		if (h >= 0 && source->cadence <= last &&
-		    cgroupfs_read(fs, h, path, source->file, text, sizeof(text)) > 0)
-			files_parse(source, text, &target);
+	if (key) {
+		if (!cgroup_text_key(text, key, &number))
+			return false;
+		*value = (int64_t)number;
+		return true;
 	}
-	files_finish(&target);
-	return reading;
+	/* The first word: cpu.max has the period behind it. */
+	snprintf(limit, sizeof(limit), "%.*s\n", (int)strcspn(text, " \n"), text);
+	return cgroup_text_limit(limit, value);
+}
+
+static bool read_fact(const struct cgroupfs *fs, const struct fact *fact, const char *path,
+		      int64_t *value)
+{
+	const struct place *place = place_of(fs, fact);
+	int hierarchy = hierarchy_of(fs, fact);
+	char text[1024];
+
+	if (hierarchy < 0 ||
+	    cgroupfs_read(fs, hierarchy, path, place->file, text, sizeof(text)) <= 0 ||
+	    !parse(text, place->key, value))
+		return false;
+	if (*value != LIMIT_NONE)
+		*value *= place->unit;
+	return true;
 }
 
 static bool has_processes(const struct cgroupfs *fs, int hierarchy, const char *path)
@@ -107,11 +129,16 @@ static bool has_processes(const struct cgroupfs *fs, int hierarchy, const char *
 
 /* --- the samples ------------------------------------------------------------------------------ */
 
+/* The values of the files around a pass. */
+struct bounds {
+	bool known;
+	int64_t before, after;
+};
+
 struct sample {
 	size_t index; /* in the topology */
 	bool populated[HIERARCHIES]; /* has processes, before and after the pass */
-	struct reading before, after; /* by the files */
-	bool known[FACTS];
+	struct bounds bounds[FACTS];
 	bool agreed;
 };
 
@@ -125,9 +152,11 @@ struct self_test {
 
 static bool uses_something(const struct self_test *test, const char *path)
 {
-	const struct reading r = read_files(test->fs, path, READ_FAST);
+	int64_t cpu = 0, memory = 0;
 
-	return r.cpu_ns > 0 || r.mem_bytes > 0;
+	read_fact(test->fs, &facts[FACT_CPU], path, &cpu);
+	read_fact(test->fs, &facts[FACT_MEMORY], path, &memory);
+	return cpu > 0 || memory > 0;
 }
 
 static bool is_populated(const struct self_test *test, const char *path)
@@ -179,7 +208,11 @@ static void read_before(const struct self_test *test, struct sample *sample)
 
 	for (int h = 0; h < HIERARCHIES; h++)
 		sample->populated[h] = has_processes(test->fs, h, path);
-	sample->before = read_files(test->fs, path, READ_LIMITS);
+	for (int i = 0; i < FACTS; i++) {
+		struct bounds *bounds = &sample->bounds[i];
+
+		bounds->known = read_fact(test->fs, &facts[i], path, &bounds->before);
+	}
 }
 
 /* Whether the directory is that of the topology: the path may have been removed and made again. */
@@ -196,21 +229,35 @@ static bool is_same(const struct cgroupfs *fs, int hierarchy, const struct cgrou
 static void read_after(const struct self_test *test, struct sample *sample)
 {
 	const struct cgroup *cgroup = topology_at(test->topology, sample->index);
+	const char *path = cgroup->path;
 
 	for (int h = 0; h < HIERARCHIES; h++)
-		sample->populated[h] &= has_processes(test->fs, h, cgroup->path);
-	sample->after = read_files(test->fs, cgroup->path, READ_LIMITS);
-	for (int i = 0; i < FACTS; i++)
-		sample->known[i] = (sample->before.have & sample->after.have & facts[i].have) &&
-				   is_same(test->fs, hierarchy_of(test->fs, &facts[i]), cgroup);
+		sample->populated[h] &= has_processes(test->fs, h, path);
+	for (int i = 0; i < FACTS; i++) {
+		struct bounds *bounds = &sample->bounds[i];
+
+		bounds->known = bounds->known &&
+				read_fact(test->fs, &facts[i], path, &bounds->after) &&
+				is_same(test->fs, hierarchy_of(test->fs, &facts[i]), cgroup);
+	}
 }
 
 /* --- the comparison --------------------------------------------------------------------------- */
 
+/* The value of a fact in a reading, rounded to the file's unit. */
+static int64_t value_of(const struct self_test *test, const struct fact *fact,
+			const struct reading *r)
+{
+	int64_t value, unit = place_of(test->fs, fact)->unit;
+
+	memcpy(&value, (const char *)r + fact->offset, sizeof(value));
+	return value == LIMIT_NONE ? value : value - value % unit;
+}
+
 /* Whether the tier must have met it. */
 static bool is_due(const struct self_test *test, const struct sample *sample, int i)
 {
-	if (!sample->known[i])
+	if (!sample->bounds[i].known)
 		return false;
 	return !test->by_processes || sample->populated[hierarchy_of(test->fs, &facts[i])];
 }
@@ -219,16 +266,13 @@ static bool is_due(const struct self_test *test, const struct sample *sample, in
 static bool agrees(const struct self_test *test, const struct sample *sample, int i,
 		   const struct reading *r, struct error *error)
 {
-	int64_t before = value_of(&facts[i], &sample->before);
-	int64_t after = value_of(&facts[i], &sample->after);
-	int64_t low = int_min(before, after), high = int_max(before, after);
-	int64_t value = value_of(&facts[i], r);
+	const struct bounds *b = &sample->bounds[i];
+	int64_t low = b->before < b->after ? b->before : b->after;
+	int64_t high = b->before < b->after ? b->after : b->before;
+	int64_t value = value_of(test, &facts[i], r);
 	bool have = r->have & facts[i].have;
 
-	if (facts[i].micros && value != LIMIT_NONE &&
-	    hierarchy_of(test->fs, &facts[i]) == HIERARCHY_UNIFIED)
-		value -= value % 1000;
-	if (!sample->known[i] || (have && value >= low && value <= high))
+	if (!b->known || (have && value >= low && value <= high))
 		return true;
 	if (!have && !is_due(test, sample, i))
 		return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of a cgroup for tier T3 and the self-test: values, cadence and parsers. Pure. */
+/* The files of a cgroup for tier T3: values, cadence and parsers. Pure. */
 #pragma once
 
 #include <stdbool.h>
