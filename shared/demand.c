@@ -2,9 +2,15 @@
 #include "shared/demand.h"
 
 #include "shared/arith.h"
-#include "shared/message.h"
 
 enum { VARINT_MOST = 5 }; /* bytes of 32 bits */
+
+static void put_number(struct buf *out, uint32_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		buf_add_char(out, (char)(value | 0x80));
+	buf_add_char(out, (char)value);
+}
 
 void demand_encode(const struct histogram *h, struct buf *out)
 {
@@ -13,8 +19,8 @@ void demand_encode(const struct histogram *h, struct buf *out)
 	for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
 		if (!h->count[i])
 			continue;
-		message_put_varint(out, i - last);
-		message_put_varint(out, h->count[i]);
+		put_number(out, i - last);
+		put_number(out, h->count[i]);
 		last = i;
 	}
 }
@@ -28,13 +34,18 @@ struct demand_reader demand_read(const void *bytes, size_t len)
 
 static bool get_number(const uint8_t **at, const uint8_t *end, uint32_t *value)
 {
-	struct varint v = message_get_varint(*at, end);
+	uint64_t number = 0;
 
-	if (!v.next || v.next - *at > VARINT_MOST || v.value > UINT32_MAX)
-		return false;
-	*at = v.next;
-	*value = (uint32_t)v.value;
-	return true;
+	for (int i = 0; i < VARINT_MOST && *at < end; i++) {
+		uint8_t byte = *(*at)++;
+
+		number |= (uint64_t)(byte & 0x7f) << (7 * i);
+		if (byte < 0x80) {
+			*value = (uint32_t)number;
+			return number <= UINT32_MAX;
+		}
+	}
+	return false;
 }
 
 bool demand_next(struct demand_reader *r)

@@ -16,7 +16,7 @@
 #define DEMAND_STARTING_NS (120 * 1000000000LL)
 
 /*
- * For each bucket with samples, by rising index, two varints (shared/message.h):
+ * For each bucket with samples, by rising index, two varints (seven bits per byte, lowest first):
  * its distance to the bucket before (the first: its index), and its samples. Two buckets of a
  * container below 160 cores need four bytes.
  */

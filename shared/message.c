@@ -16,7 +16,12 @@ enum { VARINT_MAX = 10 }; /* bytes of 64 bits */
 
 /* --- decoding --------------------------------------------------------------------------------- */
 
-struct varint message_get_varint(const uint8_t *at, const uint8_t *end)
+struct varint {
+	const uint8_t *next; /* what is behind it; NULL: there is none */
+	uint64_t value;
+};
+
+static struct varint get_long_varint(const uint8_t *at, const uint8_t *end)
 {
 	struct varint v = {NULL, 0};
 
@@ -30,7 +35,7 @@ struct varint message_get_varint(const uint8_t *at, const uint8_t *end)
 
 static inline struct varint get_varint(const uint8_t *at, const uint8_t *end)
 {
-	return at < end && *at < 0x80 ? (struct varint){at + 1, *at} : message_get_varint(at, end);
+	return at < end && *at < 0x80 ? (struct varint){at + 1, *at} : get_long_varint(at, end);
 }
 
 static int refuse(struct error *error, const struct message_field *f, double value)
@@ -212,7 +217,7 @@ static size_t make_varint(uint8_t to[VARINT_MAX], uint64_t value)
 	return len;
 }
 
-void message_put_varint(struct buf *out, uint64_t value)
+static void put_varint(struct buf *out, uint64_t value)
 {
 	uint8_t bytes[VARINT_MAX];
 	size_t len = make_varint(bytes, value);
@@ -222,7 +227,7 @@ void message_put_varint(struct buf *out, uint64_t value)
 
 static void put_tag(struct buf *out, unsigned int number, unsigned int type)
 {
-	message_put_varint(out, number << 3 | type);
+	put_varint(out, number << 3 | type);
 }
 
 static void put_float(struct buf *out, unsigned int number, float value)
@@ -244,7 +249,7 @@ static void put_span(struct buf *out, unsigned int number, struct span bytes)
 	if (!bytes.len)
 		return;
 	put_tag(out, number, WIRE_BYTES);
-	message_put_varint(out, bytes.len);
+	put_varint(out, bytes.len);
 	buf_add(out, bytes.data, bytes.len);
 }
 
@@ -256,7 +261,7 @@ static void put_numbers(struct buf *out, unsigned int number, const struct messa
 		return;
 	mark = message_open(out, number);
 	for (uint32_t i = 0; i < n->count; i++)
-		message_put_varint(out, n->value[i]);
+		put_varint(out, n->value[i]);
 	message_close(out, mark);
 }
 
@@ -309,7 +314,7 @@ void message_encode_some(const struct message *m, unsigned int first, unsigned i
 			if (!number)
 				break;
 			put_tag(out, i + 1, WIRE_VARINT);
-			message_put_varint(out, number);
+			put_varint(out, number);
 		}
 	}
 }

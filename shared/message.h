@@ -88,15 +88,6 @@ void message_encode_some(const struct message *m, unsigned int first, unsigned i
 void message_encode_inside(const struct message *m, unsigned int number, const void *from,
 			   struct buf *out);
 
-/* A number in seven bits per byte, lowest first. */
-struct varint {
-	const uint8_t *next; /* the byte behind it; NULL: there is no number */
-	uint64_t value;
-};
-
-struct varint message_get_varint(const uint8_t *at, const uint8_t *end);
-void message_put_varint(struct buf *out, uint64_t value);
-
 /*
  * Around the content of a message field; close takes the result of open. Content of another length
  * than 1..127 bytes is moved once.
