@@ -11,7 +11,7 @@
 
 /* A cgroup by a number: its id, or its serial. */
 struct track_id {
-	uint64_t id;
+	uint64_t number;
 	int index;
 };
 

@@ -85,7 +85,7 @@ struct publisher {
 
 /* --- peers ------------------------------------------------------------------------------------ */
 
-/* Two reply timeouts: a running aggregator has answered by then. */
+/* Twice the reply timeout of sender.c: a running aggregator has answered by then. */
 #define ANSWER_NS (10 * NS_PER_SEC)
 
 /* "tcp://aggregator:2021 (10.0.0.7)" */

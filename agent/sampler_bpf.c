@@ -326,7 +326,7 @@ static int pass_bpf(void *state, struct topology *t, enum pass_kind kind, uint64
 	uint32_t walked = 0, met = 0, expected;
 
 	if (kind != PASS_FAST)
-		sampler_bpf_object_learn(&b->object);
+		(void)sampler_bpf_object_learn(&b->object); /* CPUs that fail are asked again */
 	for (int h = 0; h < HIERARCHIES; h++) {
 		uint32_t blocks = b->blocks[h] & mask;
 		int count;

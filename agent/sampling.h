@@ -26,7 +26,9 @@ void sampling_close(struct sampling *s);
  * nothing counts as missed.
  */
 int sampling_tick(struct sampling *s, uint64_t missed, struct error *error);
-/* A pass without effect on the account: 0, or -errno with the reason; the tier stays. For confine(). */
+/*
+ * A pass without effect on the account: 0, or -errno with the reason; the tier stays. For confine().
+ */
 int sampling_try(void *sampling, struct error *error);
 /* The time between ticks, by the CPU budget; may change with each tick. */
 int64_t sampling_period_ns(const struct sampling *s);

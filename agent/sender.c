@@ -64,7 +64,7 @@
 #include "shared/mem.h"
 
 #define REPLY_TIMEOUT_NS (5 * NS_PER_SEC)
-#define FULL_EVERY_NS	 (60 * NS_PER_SEC)
+#define FULL_EVERY_NS	 (60 * NS_PER_SEC) /* all identities at least so often */
 #define LOOK_NS		 (250 * NS_PER_MS) /* between checks of the connection while waiting */
 #define ORDERED_AGAIN_NS NS_PER_SEC /* pause after repeated orders */
 #define IDLE_LOOK_NS	 NS_PER_SEC /* between checks without work */
@@ -153,8 +153,6 @@ int sender_open(struct sender **out, const char *url, const struct sender_config
 	s->config = *config;
 	if (s->config.reply_timeout_ns <= 0)
 		s->config.reply_timeout_ns = REPLY_TIMEOUT_NS;
-	if (s->config.full_every_ns <= 0)
-		s->config.full_every_ns = FULL_EVERY_NS;
 	s->endpoint = endpoint;
 	s->cursor = config->first ? config->first : 1;
 	s->settled = s->cursor - 1;
@@ -262,7 +260,7 @@ static void go_back(struct sender *s, uint64_t to, int64_t now)
  */
 static int64_t full_wait(const struct sender *s)
 {
-	uint64_t every = (uint64_t)s->config.full_every_ns;
+	uint64_t every = FULL_EVERY_NS;
 
 	return (int64_t)(s->full_needed ? schedule_node_hash(s->config.node) % every : every);
 }

@@ -20,7 +20,6 @@ struct sender_config {
 	uint64_t first; /* first sequence; 0 and 1: the first of the run */
 	/* Timeout of an ack before the first answer; default 5 s. See sender.c. */
 	int64_t reply_timeout_ns;
-	int64_t full_every_ns; /* all identities at least so often; default 60 s */
 	int64_t (*wall_ns)(void); /* clock_wall_ns, for enrolments; NULL without an enroller */
 	int64_t (*boot_ns)(void); /* clock_boot_ns; NULL: frames have no age */
 };
@@ -44,7 +43,10 @@ struct sender_stats {
 
 struct sender;
 
-/* url: tcp://host:port or ipc:///path. -EINVAL: another scheme, tcp:// without a key, or "*". */
+/*
+ * url: tcp://host:port or ipc:///path, which *endpoint becomes. -EINVAL: another scheme, tcp:// without
+ * a key, or "*"; then *endpoint has no meaning.
+ */
 int sender_check(struct endpoint *endpoint, const char *url, const struct sender_config *config,
 		 struct error *error);
 /*

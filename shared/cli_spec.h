@@ -61,7 +61,7 @@ const struct option_spec *cli_spec_pending(const struct cli_spec *o,
 void cli_spec_complete(const struct cli_spec *o, int count, char *const *words, struct buf *out);
 
 extern const char *const cli_spec_shells[]; /* "bash", "zsh", "fish", NULL */
-/* The completion script of a shell, which calls cli_spec_complete(); false: it is none of these. */
+/* The completion script of a shell, which calls cli_spec_complete(); false: the shell is unknown. */
 bool cli_spec_script(const char *program, const char *shell, struct buf *out);
 
 /*

@@ -10,4 +10,4 @@ void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void log_lines(const char *text); /* log_info() of each; NULL: none */
+void log_lines(const char *text); /* logs each line by log_info(); NULL: nothing */

@@ -57,7 +57,7 @@ struct table {
 	size_t column_count;
 	struct row *rows; /* owned */
 	size_t row_count;
-	size_t spares; /* the last order */
+	size_t spares; /* the highest order of a spare column */
 };
 
 /* The part cut from a long name. */

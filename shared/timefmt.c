@@ -57,8 +57,8 @@ static char *put_seconds(char *at, int64_t days, int second_of_day, char behind)
 	return put(at, second_of_day % 60, 2, behind);
 }
 
-/* The fraction has that many digits, of `unit` ns each, unless all of them are 0. */
-static void write(char *out, int64_t unix_ns, int digits, int unit)
+/* unit: ns of the last digit of the fraction, which is left out if it is 0. */
+static void write_time(char *out, int64_t unix_ns, int digits, int unit)
 {
 	int64_t seconds = floor_div(unix_ns, NS_PER_SEC);
 	int64_t days = floor_div(seconds, SEC_PER_DAY);
@@ -72,12 +72,12 @@ static void write(char *out, int64_t unix_ns, int digits, int unit)
 
 void timefmt_rfc3339(int64_t unix_ns, char out[TIMEFMT_LEN])
 {
-	write(out, unix_ns, 3, NS_PER_MS);
+	write_time(out, unix_ns, 3, NS_PER_MS);
 }
 
 void timefmt_rfc3339_exact(int64_t unix_ns, char out[TIMEFMT_LEN])
 {
-	write(out, unix_ns, 9, 1);
+	write_time(out, unix_ns, 9, 1);
 }
 
 /* Days from 1970-01-01, the inverse of timefmt_date(). */

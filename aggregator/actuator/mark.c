@@ -48,7 +48,7 @@ static bool copy_text(const cJSON *json, const char *key, char *to, size_t size)
 	return text && *text && snprintf(to, size, "%s", text) < (int)size;
 }
 
-/* False: a member is missing or no such one. */
+/* False: a member is missing or invalid. */
 static bool read_members(const cJSON *json, struct mark *m)
 {
 	char phase[16], since[64];

@@ -48,7 +48,7 @@ const char *mark_phase_name(enum mark_phase phase);
 bool mark_is_active(enum mark_phase phase);
 /* Whether one step of the diagram leads from one phase to the other. */
 bool mark_may_follow(enum mark_phase from, enum mark_phase to);
-/* Of what is unreadable *m has the phase MARK_GARBLED and nothing else. */
+/* An unreadable text sets the phase MARK_GARBLED only. */
 void mark_read(const char *text, struct mark *m);
 /* Appends the JSON object. */
 void mark_write(const struct mark *m, struct buf *out);

@@ -120,7 +120,7 @@ const struct labels *list_node_labels(const struct view_node *n)
 {
 	static const struct labels none;
 
-	return n->model && n->model->node ? &n->model->node->labels : &none;
+	return n && n->model && n->model->node ? &n->model->node->labels : &none;
 }
 
 static bool is_pod(const struct list_item *item)

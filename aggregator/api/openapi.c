@@ -31,7 +31,7 @@
 	"knows.\"},\"clientCertificate\":{\"type\":\"mutualTLS\",\"description\":" \
 	"\"Signed by an authority of the server's --tls-client-ca.\"}},"
 #define TEXT "{\"type\":\"string\"}"
-/* Of an object that is answered: "items" among the required ones, kind, "items" of a list. */
+/* Schema of an answer. Arguments: ",\"items\"" or "", the kind, and ITEMS or "". */
 #define KIND \
 	"{\"type\":\"object\",\"required\":[\"apiVersion\",\"kind\",\"time\"%s],\"properties\":" \
 	"{\"apiVersion\":{\"type\":\"string\",\"enum\":[\"evenkeel.io/v1\"]},\"kind\":{\"type\":\"string\",\"enum\":[\"%s\"]}," \
@@ -73,8 +73,7 @@ static void write_type(struct jsonw *w, const struct api_field *f)
 	};
 
 	jsonw_object_open(w);
-	buf_add_str(w->out, types[f->type]);
-	w->comma = true;
+	buf_add_str(jsonw_json(w), types[f->type]);
 	if (f->type == API_STRING && f->values) {
 		jsonw_key_array(w, "enum");
 		for (const char *const *v = f->values; *v; v++)

@@ -81,8 +81,8 @@ const struct api_field *api_field_find(const char *name, const struct api_field 
 bool api_field_check(const struct api_field *f, const char *text, struct api_response *rs);
 
 /* Values of parameters, ended by NULL, in the order of the enums that they stand for. */
-extern const char *const api_sorts[], *const api_unlimited[], *const api_formats[],
-								      *const api_windows[];
+extern const char *const api_sorts[], *const api_unlimited[], *const api_formats[];
+extern const char *const api_windows[];
 /* Of a checked request: the place of the value among `values`; 0 without a value. */
 int api_query_choice(const struct api_request *rq, const char *name, const char *const *values);
 /* Of a checked request: the parameter is "true". */

@@ -62,7 +62,8 @@ struct answer {
 	struct piece heads[SCORE_PLUGINS];
 	/* The same for every plugin of the node at hand: ,"rung":..[}] */
 	struct piece tail;
-	enum score_fallback tail_fallback; /* that the tail tells, as the next */
+	/* of the node in the tail */
+	enum score_fallback tail_fallback;
 	bool tail_estimated;
 };
 

@@ -33,11 +33,11 @@ static void see_time(struct snapshot *s, const cJSON *object, const char *path)
 
 static void see_times(struct snapshot *s, const cJSON *item)
 {
-	const cJSON *condition;
+	const cJSON *conditions = document_at(item, "status.conditions"), *condition;
 
 	see_time(s, item, "metadata.creationTimestamp");
 	see_time(s, item, "status.startTime");
-	cJSON_ArrayForEach (condition, document_at(item, "status.conditions")) {
+	cJSON_ArrayForEach (condition, conditions) {
 		see_time(s, condition, "lastHeartbeatTime");
 		see_time(s, condition, "lastTransitionTime");
 	}
@@ -372,15 +372,14 @@ void snapshot_write_reservation(struct jsonw *w, const struct reservation *e)
 	jsonw_object_close(w);
 }
 
-/* One out of these bounds makes *bad true. */
-static int64_t read_number(const cJSON *item, const char *name, double least, double most,
-			   bool *bad)
+/* Sets *bad if the member is no number within the bounds. */
+static double read_number(const cJSON *item, const char *name, double least, double most, bool *bad)
 {
 	double number = cJSON_GetNumberValue(object_json_find(item, name));
 	bool good = number >= least && number <= most;
 
 	*bad |= !good;
-	return good ? round_saturating(number) : 0;
+	return good ? number : 0;
 }
 
 static int read_entry(struct snapshot *s, const struct snapshot_text *t, const cJSON *item,
@@ -399,9 +398,12 @@ static int read_entry(struct snapshot *s, const struct snapshot_text *t, const c
 	bool bad = !cJSON_IsObject(item) || !*e.uid || !*e.name;
 	int rc = -EINVAL;
 
-	e.expected_cpu_milli = read_number(item, "expectedCpuMillicores", 0, 0x1p63, &bad);
-	e.expected_high_cpu_milli = read_number(item, "expectedHighCpuMillicores", 0, 0x1p63, &bad);
-	e.expected_mem_bytes = read_number(item, "expectedMemoryBytes", 0, 0x1p63, &bad);
+	e.expected_cpu_milli =
+		round_saturating(read_number(item, "expectedCpuMillicores", 0, 0x1p63, &bad));
+	e.expected_high_cpu_milli =
+		round_saturating(read_number(item, "expectedHighCpuMillicores", 0, 0x1p63, &bad));
+	e.expected_mem_bytes =
+		round_saturating(read_number(item, "expectedMemoryBytes", 0, 0x1p63, &bad));
 	e.priority = (int32_t)read_number(item, "priority", INT32_MIN, INT32_MAX, &bad);
 	if (bad)
 		return snapshot_text_fail(t,

@@ -126,7 +126,7 @@ static int read_metric(const struct answer *a, const cJSON *item, struct watcher
 	return 0;
 }
 
-/* False: no deviation is told of a mean. */
+/* An unknown mean is the newest value, an unknown deviation 0. False: only the mean is known. */
 static bool settle(struct watcher_resource *r)
 {
 	bool told = !isnan(r->stddev);

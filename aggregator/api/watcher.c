@@ -326,15 +326,17 @@ static void answer_all(const struct api_context *ctx, const struct api_request *
 	rs->negotiated = true;
 }
 
-/* Without one it is the longest. False: there is no such window, and *rs says so. */
+/* Leaves *window as it is without one. False: there is no such window, and *rs says so. */
 static bool read_window(const struct api_request *rq, enum window *window, struct api_response *rs)
 {
 	const char *text = rq->query(rq, "window");
 
-	*window = text ? (enum window)api_query_choice(rq, "window", api_windows) : WINDOW_15M;
-	return !text || array_has_text(api_windows, text) ||
-	       api_fail(rs, FAIL_BAD_REQUEST, "window", "window \"%s\" is none of 5m, 10m, 15m",
-			text);
+	if (text && !array_has_text(api_windows, text))
+		return api_fail(rs, FAIL_BAD_REQUEST, "window",
+				"window \"%s\" is none of 5m, 10m, 15m", text);
+	if (text)
+		*window = (enum window)api_query_choice(rq, "window", api_windows);
+	return true;
 }
 
 void api_watcher(const struct api_context *ctx, const struct api_request *rq,
@@ -343,7 +345,7 @@ void api_watcher(const struct api_context *ctx, const struct api_request *rq,
 	const char *below = rq->path + strlen("/watcher");
 	const char *host = rq->query(rq, "host");
 	int64_t now_ns = ctx->now_ns();
-	enum window window;
+	enum window window = WINDOW_15M;
 	struct view *v;
 
 	if (*below == '/' && ctx->watcher_upstream) {

@@ -3,7 +3,6 @@
  * What the actuator reports, as tables: nodes under way, what destinations were promised and what is
  * measured there, pods that reclaim makes room for, requests, and the waves that are over.
  */
-#include <math.h>
 
 #include "aggregator/cli/answer.h"
 #include "aggregator/cli/columns.h"

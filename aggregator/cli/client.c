@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <gnutls/x509.h>
 #include <sodium.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -73,10 +73,7 @@ int client_get(struct client *c, const char *path, struct buf *body, struct erro
 /* Frees the request. */
 int client_post(struct client *c, const char *path, cJSON *request, struct buf *body,
 		struct error *error);
-/*
- * The same of trees: without a request a GET; after 0 *doc is the caller's, and NULL where the body is
- * no JSON.
- */
+/* GETs path, or POSTs the request and frees it; after 0 *doc is the caller's, NULL if the body is no JSON. */
 int client_ask(struct client *c, const char *path, cJSON *request, cJSON **doc,
 	       struct error *error);
 /* The exit status of the command after 0 or such an error. */

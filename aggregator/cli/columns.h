@@ -48,7 +48,7 @@ struct column {
 	bool narrow; /* only without */
 	bool windowed; /* the title names the window */
 	bool of_api; /* nothing without a Kubernetes API; for tables of use */
-	/* For pods: only without --contention, only with it, or always. */
+	/* For cmd_pods.c: only without --contention, only with it, or always. */
 	enum { VIEW_USE, VIEW_CONTENTION, VIEW_BOTH } view;
 };
 
@@ -130,9 +130,9 @@ void cell_amount(const struct row *r, const struct column *c);
 void cell_count(const struct row *r, const struct column *c);
 /* A count that is painted where it is above 0. */
 void cell_faults(const struct row *r, const struct column *c);
-/* The same of a limit; "none" where it is null. */
+/* As cell_amount(); "none" if it is null. */
 void cell_limit(const struct row *r, const struct column *c);
-/* "3/9": and c->of. */
+/* "3/9": the counts at c->at and c->of. */
 void cell_pair(const struct row *r, const struct column *c);
 /* "42%": of c->of, or of a share as it is. */
 void cell_share(const struct row *r, const struct column *c);

@@ -27,7 +27,7 @@ struct quota_amounts {
 
 /* The resource's amount in a member of the item, as quota_amount(). */
 double quota_row_amount(const struct row *r, const char *path);
-/* Cells for lists of columns, of such rows; "none" for a max that is not there. */
+/* Cells of rows of resources; a missing max is "none". */
 void quota_cell_amount(const struct row *r, const struct column *c);
 void quota_cell_max(const struct row *r, const struct column *c);
 /* Of CPU or memory that a pod requests; of any row. */

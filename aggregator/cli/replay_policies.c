@@ -431,13 +431,15 @@ int policies_step(struct policies *all, const struct offline_moment *before,
 	return rc;
 }
 
+/* clang-format off */
 static const struct column columns[] = {
 	{"POLICY", FORM_NAME, cell_text, .at = "name"},
 #define X(title, key, member) {title, FORM_RIGHT, cell_count, .at = (key)},
 	RESULTS(X)
 #undef X
-		{0},
+	{0},
 };
+/* clang-format on */
 
 void policies_show(const struct policies *all, struct cli *cli)
 {

@@ -105,8 +105,8 @@ struct ingest_peers {
 	struct ingest_slots *slots; /* owned */
 	int spare; /* a descriptor to give up; negative: none */
 	uint32_t accepted; /* ever, never 0 in an id */
-	struct peer **peers; /* owned; NULL: free */
-	size_t room, count;
+	struct peer **peers; /* owned; [slot_count], NULL: free */
+	size_t slot_count, count;
 	size_t free_hint; /* no index before it is free */
 	struct peer *lists[PEER_STATES]; /* oldest first */
 	struct peer *lender; /* whose part holds the message that is handed out; or NULL */
@@ -124,7 +124,7 @@ struct ingest_peers {
 static struct peer *find_peer(const struct ingest_peers *p, uint64_t id)
 {
 	size_t at = (size_t)(uint32_t)id;
-	struct peer *peer = at < p->room ? p->peers[at] : NULL;
+	struct peer *peer = at < p->slot_count ? p->peers[at] : NULL;
 
 	return peer && peer->id == id ? peer : NULL;
 }
@@ -244,10 +244,10 @@ static void add_peer(struct ingest_peers *p, int fd, uint64_t address)
 	struct peer *peer = mem_zalloc(1, sizeof(*peer));
 	size_t at = p->free_hint;
 
-	while (at < p->room && p->peers[at])
+	while (at < p->slot_count && p->peers[at])
 		at++;
-	if (at == p->room)
-		ARRAY_ADD(p->peers, p->room) = NULL;
+	if (at == p->slot_count)
+		ARRAY_ADD(p->peers, p->slot_count) = NULL;
 	p->free_hint = at + 1;
 	if (!++p->accepted)
 		p->accepted = 1;
@@ -720,7 +720,7 @@ void ingest_peers_close(struct ingest_peers *p)
 {
 	if (!p)
 		return;
-	for (size_t i = 0; i < p->room; i++)
+	for (size_t i = 0; i < p->slot_count; i++)
 		if (p->peers[i])
 			close_peer(p, p->peers[i]);
 	file_close(p->listener);

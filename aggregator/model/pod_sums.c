@@ -73,8 +73,8 @@ static void read_amounts(const struct object_json *owner, struct amounts *out)
 }
 
 /*
- * The API server's default: a request that is absent is the limit. of: the containers of a pod, whose
- * own limit stands in for its request only of what no container requests; NULL: none.
+ * The API server's default: a request that is absent is the limit. of: the sums of a pod's containers
+ * where *a is the pod's own; a resource that a container requests has no default then. NULL: none.
  */
 static void default_requests(struct amounts *a, const struct adder *of)
 {

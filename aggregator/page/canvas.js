@@ -26,9 +26,9 @@ function useWidth(ref) {
 
 /* Whether the dark scheme is on, as it changes. */
 export function useScheme() {
-	const [dark, set] = useState(false);
+	const query = useMemo(() => matchMedia("(prefers-color-scheme: dark)"), []);
+	const [dark, set] = useState(query.matches);
 	useEffect(() => {
-		const query = matchMedia("(prefers-color-scheme: dark)");
 		const changed = () => set(query.matches);
 		changed();
 		query.addEventListener("change", changed);

@@ -17,7 +17,6 @@
 
 #include "aggregator/model/object.h"
 #include "aggregator/model/object_json.h"
-#include "aggregator/policy/arith.h"
 #include "shared/arith.h"
 #include "shared/jsonw.h"
 #include "shared/array.h"

@@ -338,7 +338,7 @@ static void test_timers_run_on(void **state)
 		bool upstream, corrected;
 	} times[] = {
 		{DRAIN_SEEN_UNNEEDED, true, true},
-		{DRAIN_NOT_SEEN, false, true},
+		{DRAIN_NO_VERDICT, false, true},
 		{DRAIN_SEEN_NEEDED, false, false},
 	};
 
@@ -348,7 +348,7 @@ static void test_timers_run_on(void **state)
 			bool kept = v == DRAIN_UPSTREAM ? times[i].upstream : times[i].corrected;
 			struct drain_timers t = {0};
 
-			see(&t, (enum drain_variant)v, DRAIN_SEEN_UNNEEDED, DRAIN_NOT_SEEN, SEC);
+			see(&t, (enum drain_variant)v, DRAIN_SEEN_UNNEEDED, DRAIN_NO_VERDICT, SEC);
 			assert_null(drain_timers_find(&t, "b"));
 			see(&t, (enum drain_variant)v, times[i].between, DRAIN_SEEN_UNNEEDED,
 			    2 * SEC);

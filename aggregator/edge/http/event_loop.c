@@ -208,7 +208,7 @@ static void *run(void *arg)
 		MHD_run(l->daemon);
 		set_listening(l);
 	}
-	/* The library stops without suspended connections only. */
+	/* MHD_stop_daemon() requires that no connection is suspended. */
 	while (l->handshakes.waiting)
 		handshake_go_on(l->handshakes.waiting);
 	MHD_stop_daemon(l->daemon);

@@ -211,7 +211,9 @@ static double right_sized_share(const struct view_node *n, double headroom, bool
 	for (size_t i = 0; i < n->pod_count; i++) {
 		const struct view_pod *p = &n->pods[i];
 
-		for (int cpu = 0; p->pod && kube_pod_is_active(p->pod) && cpu < 2; cpu++) {
+		if (!p->pod || !kube_pod_is_active(p->pod))
+			continue;
+		for (int cpu = 0; cpu < 2; cpu++) {
 			double used = used_of(p->use, cpu);
 			int64_t asked =
 				kube_pod_requests(p->pod)->of[cpu ? RESOURCE_CPU : RESOURCE_MEMORY];

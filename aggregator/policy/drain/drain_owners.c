@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "aggregator/policy/drain/drain_owners.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -191,6 +192,7 @@ void drain_owners_give(struct drain_owners *o, const struct kube_pod *const *pod
 	for (size_t i = 0; i < count; i++) {
 		struct owner *owner = find_loser(o, pods[i]);
 
+		assert(!owner || owner->taken > 0);
 		if (owner)
 			owner->taken--;
 	}

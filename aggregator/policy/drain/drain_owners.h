@@ -42,8 +42,8 @@ void drain_owners_count(struct drain_owners *o, const struct kube_pod *pod);
 /*
  * Takes the pods away, all or none: NONE, or OWNER_SHARE with the owner's numbers and the first pod
  * too many in *pod (may be NULL). More pods of one owner than allowed are taken if no others of it
- * are away: they go one after the other. Pods without an owner are free. A pod that is taken is
- * not taken again before it is given back.
+ * are away: they go one after the other. Pods without an owner are free. The caller gives a pod
+ * back before it takes it again.
  */
 enum drain_reason drain_owners_take(struct drain_owners *o, const struct kube_pod *const *pods,
 				    size_t count, const struct kube_pod **pod, struct error *error);
@@ -51,4 +51,5 @@ enum drain_reason drain_owners_take(struct drain_owners *o, const struct kube_po
 bool drain_owners_left(const struct drain_owners *o, const char *uid, int64_t *left);
 /* Whether the owner has all of its replicas, so a pod that ends is replaced already. */
 bool drain_owners_is_whole(const struct drain_owners *o, const struct kube_pod *pod);
+/* Undoes a take of the same pods. */
 void drain_owners_give(struct drain_owners *o, const struct kube_pod *const *pods, size_t count);

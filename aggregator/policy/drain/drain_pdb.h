@@ -47,6 +47,7 @@ void drain_pdbs_ask(struct drain_pdbs *p, const struct kube_pod *const *pods, si
 		    struct drain_pdb_verdict *v);
 /* The verdict as a sentence with its numbers. */
 void drain_pdb_tell(const struct drain_pdb_verdict *v, struct error *error);
-/* A pod that is taken is not asked about, and not taken again, before it is given back. */
+/* The caller gives a pod back before it asks about it, or takes it, again. */
 void drain_pdbs_take(struct drain_pdbs *p, const struct kube_pod *const *pods, size_t count);
+/* Undoes a take of the same pods. */
 void drain_pdbs_give(struct drain_pdbs *p, const struct kube_pod *const *pods, size_t count);

@@ -457,7 +457,7 @@ static void refuse_all(struct drain_run *r, const size_t *order, size_t count)
 static enum drain_seen seen_of(const struct drain_case *c)
 {
 	if (c->out->verdict == DRAIN_UNEXAMINED || c->in_deletion)
-		return DRAIN_NOT_SEEN;
+		return DRAIN_NO_VERDICT;
 	return c->out->verdict == DRAIN_UNNEEDED ? DRAIN_SEEN_UNNEEDED : DRAIN_SEEN_NEEDED;
 }
 

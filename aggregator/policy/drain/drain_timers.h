@@ -33,7 +33,8 @@ struct drain_timers {
 	size_t count;
 };
 
-enum drain_seen { DRAIN_SEEN_UNNEEDED, DRAIN_SEEN_NEEDED, DRAIN_NOT_SEEN /* or in deletion */ };
+/* Nodes that were not simulated, and those in deletion, have no verdict. */
+enum drain_seen { DRAIN_SEEN_UNNEEDED, DRAIN_SEEN_NEEDED, DRAIN_NO_VERDICT };
 
 /* The result of a run for a node. */
 struct drain_result {

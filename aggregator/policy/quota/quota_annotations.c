@@ -23,7 +23,7 @@ enum { QUOTED = 40 };
 
 typedef bool read_annotation(const char *text, struct quota_annotations *out, struct error *error);
 
-/* A plain decimal number: as a quantity in thousandths it is exact. */
+/* A weight has digits and a point only, no suffix or exponent, so thousandths hold it exactly. */
 static bool read_weight(const char *text, struct quota_annotations *out, struct error *error)
 {
 	int64_t milli;

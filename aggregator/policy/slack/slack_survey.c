@@ -59,10 +59,12 @@ static void survey_use(struct slack_survey *s, const struct view_node *v, size_t
 /* Also of a pod that ended. */
 static void survey_arrival(struct slack_run *r, const struct kube_pod *pod)
 {
-	struct slack_amount shape = slack_amount_of(&pod->template->sums.requests);
+	struct slack_amount shape;
 
-	if (r->options->from_arrivals && !slack_is_of_node(pod) && !slack_is_balloon(pod))
-		slack_arrivals_add(&r->state->arrivals, pod->created_ns, &shape);
+	if (!r->options->from_arrivals || slack_is_of_node(pod) || slack_is_balloon(pod))
+		return;
+	shape = slack_amount_of(&pod->template->sums.requests);
+	slack_arrivals_add(&r->state->arrivals, pod->created_ns, &shape);
 }
 
 /* Balloons take no room of real pods. */
