@@ -62,7 +62,7 @@ static const struct load {
 
 enum { CONSTANT, BURSTY, PERIODIC, MIXED, THROTTLED, LEAK, START, LOADS };
 
-/* What a load was to use so far, and used. */
+/* CPU time that a load was meant to use so far, and used. */
 struct tally {
 	atomic_llong meant_ns, used_ns;
 };
