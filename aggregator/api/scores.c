@@ -39,6 +39,7 @@
 
 enum {
 	PIECE_ROOM = 80,
+	PREFIX_ROOM = 64, /* of a reason: plugin and score */
 	SCORE_DIGITS = 24,
 };
 
@@ -190,16 +191,17 @@ static void write_reason(struct jsonw *w, const struct answer *a, size_t at, con
 	const struct score_blend *blend = a->blend;
 	size_t i = decider(blend, scores);
 	struct score_result r;
-	char text[sizeof(r.reason) + 64];
+	char text[PREFIX_ROOM + sizeof(r.reason)];
+	size_t len = 0;
 
 	score_job_tell(&a->job, at, i, SCORE_REASON, &r);
-	*text = '\0';
 	if (blend->count > 1 && !r.unknown)
-		textbuf_add(text, sizeof(text), "%s %" PRId64 ": ",
-			    score_plugin_name(blend->plugins[i]), r.score);
+		len = textbuf_add(text, PREFIX_ROOM, 0, "%s %" PRId64 ": ",
+				  score_plugin_name(blend->plugins[i]), r.score);
+	memcpy(text + len, r.reason, r.reason_len);
 	buf_add_str(w->out, ",\"reason\":");
 	w->comma = false;
-	jsonw_text(w, text, textbuf_add(text, sizeof(text), "%s", r.reason));
+	jsonw_text(w, text, len + r.reason_len);
 }
 
 static void write_node(struct jsonw *w, struct answer *a, size_t at, bool comma)

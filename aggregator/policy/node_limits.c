@@ -102,23 +102,24 @@ static void tell_use(const struct node_limits *l, const struct score_query *q,
 {
 	const struct names *n = &names_of[resource];
 	double room = u->cap - u->expected;
+	size_t len = textbuf_add(text, NODE_REFUSAL_TEXT, 0, "%s %s %.2f+%.2f%s", n->label,
+				 node->estimated ? "requests" : "in use", u->used / n->scale,
+				 u->expected / n->scale, n->unit);
 
-	*text = '\0';
-	textbuf_add(text, NODE_REFUSAL_TEXT, "%s %s %.2f+%.2f%s", n->label,
-		    node->estimated ? "requests" : "in use", u->used / n->scale,
-		    u->expected / n->scale, n->unit);
 	if (resource == SCORE_CPU)
-		textbuf_add(text, NODE_REFUSAL_TEXT, " (by %s)",
-			    expected_use_source_name(score_expected(q).source));
-	textbuf_add(text, NODE_REFUSAL_TEXT, " is over %.2f of %.2f: ", l->use_cap[resource],
-		    (double)score_side(node, resource).allocatable / n->scale);
+		len = textbuf_add(text, NODE_REFUSAL_TEXT, len, " (by %s)",
+				  expected_use_source_name(score_expected(q).source));
+	len = textbuf_add(text, NODE_REFUSAL_TEXT, len,
+			  " is over %.2f of %.2f: ", l->use_cap[resource],
+			  (double)score_side(node, resource).allocatable / n->scale);
 	if (room > 0)
-		textbuf_add(text, NODE_REFUSAL_TEXT,
-			    "there is room once less than %.2f%s is in use", room / n->scale,
-			    n->unit);
+		len = textbuf_add(text, NODE_REFUSAL_TEXT, len,
+				  "there is room once less than %.2f%s is in use", room / n->scale,
+				  n->unit);
 	else
-		textbuf_add(text, NODE_REFUSAL_TEXT, "the pod needs a larger node");
-	textbuf_add(text, NODE_REFUSAL_TEXT, ", or with a higher --extender-use-cap-%s", n->flag);
+		len = textbuf_add(text, NODE_REFUSAL_TEXT, len, "the pod needs a larger node");
+	textbuf_add(text, NODE_REFUSAL_TEXT, len, ", or with a higher --extender-use-cap-%s",
+		    n->flag);
 }
 
 static bool is_over_cap(const struct node_limits *l, const struct score_query *q,
@@ -145,8 +146,7 @@ static void tell_ratio(const struct node_limits *l, enum score_resource resource
 {
 	const struct names *n = &names_of[resource];
 
-	*text = '\0';
-	textbuf_add(text, NODE_REFUSAL_TEXT,
+	textbuf_add(text, NODE_REFUSAL_TEXT, 0,
 		    "%s limits %.2f+%.2f%s are over %.2f times %.2f: lower the pod's limit, where "
 		    "a missing one counts as --unlimited says, or set a higher "
 		    "--extender-limit-ratio-%s",

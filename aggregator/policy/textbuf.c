@@ -61,9 +61,9 @@ static void add_fraction(struct room *r, double value, int decimals)
 	add_decimal(r, value < 0 && scaled > 0, (uint64_t)scaled, (unsigned int)decimals);
 }
 
-size_t textbuf_add(char *text, size_t size, const char *format, ...)
+size_t textbuf_add(char *text, size_t size, size_t len, const char *format, ...)
 {
-	struct room r = {text, size, strlen(text)};
+	struct room r = {text, size, len};
 	const char *at, *part;
 	int decimals;
 	va_list args;

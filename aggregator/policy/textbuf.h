@@ -8,10 +8,10 @@
 #include <stddef.h>
 
 /*
- * Appends to the terminated text in `size` bytes, above 0, and returns its length; a text that is too
- * long is cut. Of printf's directives there are %s, %ld, %.Nf, %.*f and %%. A fraction has 0..9
- * decimals, is rounded half away from zero, is "?" where it is not finite, and is cut at +-1e18
- * units of the last decimal.
+ * Appends to the text of `len` bytes in a room of `size`, which is larger, and returns its new
+ * length; a text that is too long is cut, and is terminated. Of printf's directives there are %s,
+ * %ld, %.Nf, %.*f and %%. A fraction has 0..9 decimals, is rounded half away from zero, is "?" where
+ * it is not finite, and is cut at +-1e18 units of the last decimal.
  */
-__attribute__((format(printf, 3, 4))) size_t textbuf_add(char *text, size_t size,
+__attribute__((format(printf, 4, 5))) size_t textbuf_add(char *text, size_t size, size_t len,
 							 const char *format, ...);

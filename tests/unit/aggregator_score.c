@@ -486,14 +486,12 @@ static void test_sentence(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		*text = '\0';
-		textbuf_add(text, sizeof(text), "%.*f", cases[i].decimals, cases[i].value);
+		textbuf_add(text, sizeof(text), 0, "%.*f", cases[i].decimals, cases[i].value);
 		assert_string_equal(text, cases[i].text);
 	}
-	*text = '\0';
-	textbuf_add(text, sizeof(text), "%" PRId64, INT64_MIN);
+	textbuf_add(text, sizeof(text), 0, "%" PRId64, INT64_MIN);
 	assert_string_equal(text, "-9223372036854775808");
-	assert_int_equal(textbuf_add(small, sizeof(small), "%s%" PRId64 "%s", "12345",
+	assert_int_equal(textbuf_add(small, sizeof(small), 0, "%s%" PRId64 "%s", "12345",
 				     (int64_t)6789, "more"),
 			 7);
 	assert_string_equal(small, "1234567");

@@ -21,9 +21,9 @@ enum { ROOM = 96, GUARD = 0x5a };
 /* One sentence that has everything, in a text of that size; how long it became. */
 static size_t write_all(char *text, size_t size, int64_t number, double fraction, int decimals)
 {
-	*text = '\0';
-	textbuf_add(text, size, "a %" PRId64 " of ", number);
-	return textbuf_add(text, size, "%.*f %%%s", decimals, fraction, ",");
+	size_t len = textbuf_add(text, size, 0, "a %" PRId64 " of ", number);
+
+	return textbuf_add(text, size, len, "%.*f %%%s", decimals, fraction, ",");
 }
 
 static void check(int64_t number, double fraction, int decimals)
@@ -63,11 +63,11 @@ static void numbers_of_all_lengths_in_texts_of_all_sizes(void **state)
 
 static void what_is_no_number_and_what_is_too_large(void **state)
 {
-	char text[ROOM] = "";
+	char text[ROOM];
 
 	(void)state;
 	/* halves go away from zero */
-	textbuf_add(text, sizeof(text), "%.1f%.1f%.1f %.1f %.9f", NAN, (double)-INFINITY, -0.04,
+	textbuf_add(text, sizeof(text), 0, "%.1f%.1f%.1f %.1f %.9f", NAN, (double)-INFINITY, -0.04,
 		    0.25, -1e300);
 	assert_string_equal(text, "??0.0 0.3 -1000000000.000000000");
 }

@@ -46,8 +46,8 @@ static double power(double x, double y)
 	return y == 0.5 ? sqrt(x) : pow(x, y);
 }
 
-void variation_risk(enum score_variant variant, const struct score_args *args,
-		    const struct resource_stats *stats, struct variation_risk *out)
+SCORE_ARITHMETIC void risk_of(enum score_variant variant, const struct score_args *args,
+			      const struct resource_stats *stats, struct variation_risk *out)
 {
 	const struct rules *rules = &rules_of[variant];
 	struct resource_stats s = *stats;
@@ -66,6 +66,12 @@ void variation_risk(enum score_variant variant, const struct score_args *args,
 	out->score = (1 - out->risk) * 100;
 	if (!rules->exact)
 		out->score = score_on_paper(out->score);
+}
+
+void variation_risk(enum score_variant variant, const struct score_args *args,
+		    const struct resource_stats *stats, struct variation_risk *out)
+{
+	risk_of(variant, args, stats, out);
 }
 
 /* Names of the terms of a resource, in the order of the terms. */
@@ -94,7 +100,7 @@ SCORE_ARITHMETIC void weigh(enum score_variant variant, const struct score_args 
 			    (double)(rules->percent_of_allocatable ? side->allocatable
 								   : side->capacity),
 			    (double)side->allocatable, request);
-	variation_risk(variant, args, &stats, risk);
+	risk_of(variant, args, &stats, risk);
 	score_term(r, names->mean, "percent", side->metric->mean);
 	score_term(r, names->stddev, "percent", side->metric->stddev);
 	score_term(r, names->capacity, names->unit, stats.capacity);

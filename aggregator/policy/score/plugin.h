@@ -123,7 +123,9 @@ static inline bool score_tells(const struct score_result *r)
 }
 
 /* Appends to the reason: textbuf_add(). */
-#define score_write(r, ...) textbuf_add((r)->reason, sizeof((r)->reason), __VA_ARGS__)
+#define score_write(r, ...)                                                                        \
+	((r)->reason_len =                                                                         \
+		 textbuf_add((r)->reason, sizeof((r)->reason), (r)->reason_len, __VA_ARGS__))
 
 /* Appends to the reason if one is wanted. */
 #define score_say(r, ...)                                                                          \

@@ -293,6 +293,7 @@ void score_result_start(struct score_result *r, enum score_detail detail)
 	r->outside = r->unknown = false;
 	r->term_count = 0;
 	r->reason[0] = '\0';
+	r->reason_len = 0;
 }
 
 bool score_before_scale(const struct score_query *q, enum score_plugin_id plugin,

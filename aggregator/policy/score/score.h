@@ -228,6 +228,7 @@ struct score_result {
 	bool unknown; /* not judged: the node is not known well enough */
 	size_t term_count;
 	char reason[256]; /* one sentence with the deciding numbers */
+	size_t reason_len;
 	struct score_term terms[SCORE_TERMS_MAX];
 };
 

@@ -268,12 +268,11 @@ void score_fallback_text(const struct score_node *node, char text[SCORE_FALLBACK
 		[FALLBACK_WINDOW_10M] = "window 10m",
 		[FALLBACK_WINDOW_15M] = "window 15m",
 	};
-	*text = '\0';
 	if (node->fallback == FALLBACK_LATE)
-		textbuf_add(text, SCORE_FALLBACK_LEN, "late %" PRId64 "s",
+		textbuf_add(text, SCORE_FALLBACK_LEN, 0, "late %" PRId64 "s",
 			    (int64_t)node->age_seconds);
 	else
-		textbuf_add(text, SCORE_FALLBACK_LEN, "%s", names[node->fallback]);
+		textbuf_add(text, SCORE_FALLBACK_LEN, 0, "%s", names[node->fallback]);
 }
 
 /* --- sums of the pods */
