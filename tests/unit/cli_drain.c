@@ -95,6 +95,45 @@ static void test_steps_are_evicted_and_waited_for(void **state)
 			"kubectl drain b --ignore-daemonsets --force\n");
 }
 
+/*
+ * Before the last step: a placeholder, names that the API has not, and a number of steps that no
+ * node has. Of other workloads nothing is remembered.
+ */
+#define ODD                                                                                        \
+	"{'namespace':'evenkeel','name':'slack-0','uid':'u','to':'c','placeholder':true,'step':1}" \
+	",{'namespace':'shop','name':'a b','uid':'u','to':'c','step':1},{'namespace':'$x','name':" \
+	"'a','uid':'u','to':'c','step':1},{'namespace':'shop','name':'a','uid':'','to':'c',"       \
+	"'step':1},{'namespace':'shop','name':'a','uid':'u;v','to':'c','step':1}," MOVE(           \
+		"w-1",                                                                             \
+		"Widget", "w", "},'step':1") "," MOVE("web-1", "Deployment", "`x`",                \
+						      "},'step':1") "," MOVE("gang-1",             \
+									     "Deployment", "gang", \
+									     "},'from':'d','step'" \
+									     ":2") "," MOVE("far-" \
+											    "1",   \
+											    "Depl" \
+											    "oyme" \
+											    "nt",  \
+											    "far", \
+											    "},'"  \
+											    "step" \
+											    "':"   \
+											    "1000" \
+											    "01")
+
+static void test_evictions_are_of_pods_that_can_be_named(void **state)
+{
+	(void)state;
+	expect_commands(HEAD("", WAVE("true", ODD)), true,
+			"kubectl cordon a b\n"
+			"evict w-1 shop u-w-1\n"
+			"evict web-1 shop u-web-1\n"
+			"settle\n"
+			"evict gang-1 shop u-gang-1\n"
+			"kubectl drain a --ignore-daemonsets\n"
+			"kubectl drain b --ignore-daemonsets --force\n");
+}
+
 /* Kubernetes below 1.22 refuses policy/v1. */
 static void test_evictions_are_of_the_api_that_was_found(void **state)
 {
@@ -225,6 +264,7 @@ int main(void)
 		cmocka_unit_test(test_nodes_go_at_once_where_any_order_holds),
 		cmocka_unit_test(test_each_goes_after_the_one_before_where_not),
 		cmocka_unit_test(test_steps_are_evicted_and_waited_for),
+		cmocka_unit_test(test_evictions_are_of_pods_that_can_be_named),
 		cmocka_unit_test(test_evictions_are_of_the_api_that_was_found),
 		cmocka_unit_test(test_what_is_deleted_does_not_move),
 		cmocka_unit_test(test_the_line_says_what_is_proven),

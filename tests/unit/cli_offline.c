@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests of the command line answered from files, in one process; and arguments of plugins as
- * --plugin takes them.
+ * Requests of the command line answered from files, in one process; what may prove to a server who
+ * asks; and arguments of plugins as --plugin takes them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -148,6 +148,51 @@ static void test_same_bytes(void **state)
 	buf_fini(&second);
 }
 
+/* Of the scene: its file is readable, and its first word could be a token. */
+static void test_access(void **state)
+{
+#define PAIR  "--client-cert and --client-key: give both, or neither"
+#define PLAIN "http://192.0.2.1"
+#define CLEAR                                                                                      \
+	PLAIN " is not https, and the token would travel in clear; --allow-plain-tokens where "    \
+	      "something else encrypts"
+#define ASCII "EVENKEEL_TOKEN: the token is no printable ASCII"
+	const char *file = scene.file;
+	const struct {
+		const char *server;
+		struct client_access access;
+		const char *want; /* "": it is good */
+	} cases[] = {
+		{"https://192.0.2.1", {.token = "t~!"}, ""},
+		{PLAIN, {.token = "t"}, CLEAR},
+		{PLAIN, {.token_file = file}, CLEAR},
+		{PLAIN, {.token = "t", .plain_tokens = true}, ""},
+		{PLAIN, {.ca_file = file}, ""},
+		{"http://127.0.0.1", {.token_file = file}, ""},
+		{"https://192.0.2.1", {.token = "a b"}, ASCII},
+		{"https://192.0.2.1", {.token = "a\x7f"}, ASCII},
+		{"https://192.0.2.1", {.certificate = file}, PAIR},
+		{"https://192.0.2.1", {.key = file}, PAIR},
+		{"https://192.0.2.1", {.certificate = file, .key = file}, ""},
+		{"https://192.0.2.1",
+		 {.certificate = file, .key = "/nowhere"},
+		 "--client-key: /nowhere: No such file or directory"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct error error = {""};
+		struct client *c;
+		int rc;
+
+		assert_int_equal(client_new(&c, cases[i].server, 1, NULL, &error), 0);
+		rc = client_set_access(c, &cases[i].access, &error);
+		assert_string_equal(error.text, cases[i].want);
+		assert_int_equal(rc, *cases[i].want ? -EINVAL : 0);
+		client_free(c);
+	}
+}
+
 static int add_plugins(char **items, size_t count, cJSON *request, struct error *error)
 {
 	const struct option_list plugins = {items, count};
@@ -242,6 +287,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_requests, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_posts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_same_bytes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_access, setup, teardown),
 		cmocka_unit_test(test_plugin_arguments),
 		cmocka_unit_test(test_bad_plugin_arguments),
 	};
