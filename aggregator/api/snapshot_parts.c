@@ -111,8 +111,7 @@ static void pass_over(struct snapshot *s, const char *kind)
 	size_t len = strlen(s->unused_kinds);
 
 	s->unused++;
-	if (*kind && !strstr(s->unused_kinds, kind) &&
-	    len + strlen(kind) + 3 < sizeof(s->unused_kinds))
+	if (!strstr(s->unused_kinds, kind) && len + strlen(kind) + 3 < sizeof(s->unused_kinds))
 		snprintf(s->unused_kinds + len, sizeof(s->unused_kinds) - len, "%s%s",
 			 len ? ", " : "", kind);
 }

@@ -6,6 +6,7 @@
  */
 #include "aggregator/cli/offline.h"
 
+#include <assert.h>
 #include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -243,16 +244,14 @@ static const char *query_other(const struct api_request *rq, const char *const *
 	return NULL;
 }
 
-/* The body, however the answer has it. */
+/* The body, however the answer has it. Without a cache no answer is shared. */
 static void take_answer(struct api_response *rs, struct buf *out)
 {
+	assert(!rs->shared);
 	if (rs->stream) {
 		while (rs->stream->next(rs->stream, out))
 			;
 		rs->stream->free(rs->stream);
-	} else if (rs->shared) {
-		buf_add(out, rs->shared->data, rs->shared->len);
-		shared_body_drop(rs->shared);
 	} else if (rs->body.len) {
 		buf_add(out, rs->body.data, rs->body.len);
 	}

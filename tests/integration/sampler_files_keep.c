@@ -191,6 +191,7 @@ static int read_kept(const struct files_world *w)
 
 	if (setrlimit(RLIMIT_NOFILE, &none))
 		return 1;
+	errno = ENODEV; /* of a file before: it is not this one's */
 	if (sampler_files_ops.pass(w->tier, w->topology, PASS_FAST, 100, &result, NULL))
 		return 2;
 	return result.records == topology_count(w->topology) ? 0 : 3;

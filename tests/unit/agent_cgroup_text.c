@@ -66,6 +66,9 @@ static void test_limit(void **state)
 		{"9223372036854775807\n", true, LIMIT_NONE},
 		{"18446744073709551615\n", true, LIMIT_NONE},
 		{"1125899906842624\n", true, 1125899906842624},
+		/* More than half of what fits is none. */
+		{"4611686018427387902\n", true, 4611686018427387902},
+		{"4611686018427387903\n", true, LIMIT_NONE},
 		{"maximum\n", false, UNTOUCHED},
 		{"ma", false, UNTOUCHED},
 		{"-2\n", false, UNTOUCHED},
@@ -152,6 +155,13 @@ static void test_cpu_max(void **state)
 		{"max 100000\n", true, LIMIT_NONE, 100000000},
 		{"20000 100000\n", true, 20000000, 100000000},
 		{"1000 1000", true, 1000000, 1000000},
+		{"max 1\n", true, LIMIT_NONE, 1000},
+		{"4611686018427387 4611686018427387\n", true, 4611686018427387000,
+		 4611686018427387000},
+		{"4611686018427388 1000\n", true, LIMIT_NONE, 1000000},
+		{"20000\0"
+		 "1000\n",
+		 false, UNTOUCHED, UNTOUCHED},
 		{"17592186044416 100000\n", true, 17592186044416000, 100000000},
 		{"4000000000000000000 100000\n", true, LIMIT_NONE, 100000000},
 		{"max\n", false, UNTOUCHED, UNTOUCHED},

@@ -147,6 +147,26 @@ static void without_all_pods_requests_are_unknown(void **state)
 	}
 }
 
+/* Of what a node has none, none is allocatable; a pod that ended has no limits. */
+static void other_resources_are_the_apis(void **state)
+{
+	struct score_other others[SCORE_OTHERS_MAX];
+
+	(void)state;
+	args.limit_others[0].name = "memory";
+	args.limit_others[1].name = "x/gpu";
+	args.limit_other_count = 2;
+	put((struct model_fixture_pod){.name = "x", .memory_limit = "1Gi"});
+	put((struct model_fixture_pod){.name = "y", .memory_limit = "2Gi", .phase = "Succeeded"});
+	look(NULL, 0);
+	assert_true(score_others_read(view, view_find(view, "n"), &args, others));
+	assert_int_equal(others[0].allocatable, 9 * GIB);
+	assert_int_equal(others[0].load.limits, GIB);
+	assert_int_equal(others[1].allocatable, 0);
+	assert_int_equal(others[1].load.limits, 0);
+	assert_false(score_others_read(view, view_find(view, "other"), &args, others));
+}
+
 /* --- pods just placed ------------------------------------------------------------------------- */
 
 static void a_new_pod_counts_as_far_as_it_is_not_measured(void **state)
@@ -376,6 +396,7 @@ int main(void)
 		TEST(requests_and_limits_are_the_apis),
 		TEST(exclusive_cpus_and_protected_memory_count),
 		TEST(without_all_pods_requests_are_unknown),
+		TEST(other_resources_are_the_apis),
 		TEST(a_new_pod_counts_as_far_as_it_is_not_measured),
 		TEST(a_new_pod_is_expected_to_use_what_its_owners_others_use),
 		TEST(upstream_counts_a_pod_in_full_for_a_minute),

@@ -233,13 +233,19 @@ static void test_placeholders(void **state)
 	assert_true(number("owed.placeholders") > 0);
 }
 
-#define GUEST(name, more)                                                                          \
-	"- {apiVersion: v1, kind: Pod, metadata: {namespace: tool, name: " name                    \
+#define GUEST(space, name, more)                                                                   \
+	"- {apiVersion: v1, kind: Pod, metadata: {namespace: " space ", name: " name               \
 	", uid: uid-" name more                                                                    \
 	"}, spec: {nodeName: india, containers: [{name: c, resources: {requests: {cpu: "           \
 	"100m}}}]}, status: {phase: Running}}\n"
 
-/* Pods of india: of other controllers, and of none. */
+#define SAFE ", annotations: {cluster-autoscaler.kubernetes.io/safe-to-evict: 'true'}"
+#define OWNED(version, kind, name)                                                                 \
+	", ownerReferences: [{apiVersion: " version ", kind: " kind ", name: " name                \
+	", uid: uid-" name ", controller: true}]"
+#define WIDGET(name) OWNED("example.com/v1", "Widget", name)
+
+/* Pods of india: of other controllers, of none, of evenkeel itself, and one as placeholders are. */
 static void test_other_pods(void **state)
 {
 	static const char dump[] =
@@ -253,16 +259,13 @@ static void test_other_pods(void **state)
 		"- {apiVersion: v1, kind: ReplicationController, metadata: {namespace: tool, name: "
 		"old, "
 		"uid: uid-old}, spec: {replicas: 2}}\n" GUEST(
-			"lone", ", creationTimestamp: '2026-01-01T11:55:00Z', annotations: "
-				"{cluster-autoscaler.kubernetes.io/safe-to-evict: 'true'}")
-			GUEST("rc",
-			      ", ownerReferences: [{apiVersion: v1, kind: ReplicationController, "
-			      "name: old, uid: uid-old, controller: true}]")
-				GUEST("widget",
-				      ", annotations: "
-				      "{cluster-autoscaler.kubernetes.io/safe-to-evict: 'true'}, "
-				      "ownerReferences: [{apiVersion: example.com/v1, kind: "
-				      "Widget, name: w, uid: uid-w, controller: true}]");
+			"tool", "lone", ", creationTimestamp: '2026-01-01T11:55:00Z'" SAFE)
+			GUEST("tool", "rc",
+			      ", creationTimestamp: '2026-01-01T11:50:00Z'" OWNED(
+				      "v1", "ReplicationController", "old")) GUEST("tool", "widget",
+										   SAFE WIDGET("w"))
+				GUEST("evenkeel", "own", SAFE WIDGET("evenkeel-aggregator"))
+					GUEST("evenkeel", "unit", SAFE WIDGET("evenkeel-slack"));
 
 	(void)state;
 	view_slot_publish(f.ctx.views, read_scene(dump, NULL));
@@ -271,16 +274,23 @@ static void test_other_pods(void **state)
 	assert_string_equal(text("wave.nodes.2.uid"), "uid-india");
 	assert_true(cJSON_IsTrue(api_fixture_at(f.json, "wave.nodes.2.unmanaged")));
 	assert_null(api_fixture_at(f.json, "wave.nodes.1.unmanaged"));
-	assert_string_equal(text("items.0.moves.0.name"), "lone");
-	assert_true(cJSON_IsTrue(api_fixture_at(f.json, "items.0.moves.0.deleted")));
-	assert_null(api_fixture_at(f.json, "items.0.moves.0.workload"));
-	assert_null(api_fixture_at(f.json, "items.0.moves.0.to"));
-	assert_true(number("items.0.moves.0.ageSeconds") == 300);
-	assert_string_equal(text("items.0.moves.1.workload.kind"), "ReplicationController");
-	assert_true(number("items.0.moves.1.workload.replicas") == 2);
-	assert_null(api_fixture_at(f.json, "items.0.moves.1.ageSeconds"));
-	assert_string_equal(text("items.0.moves.2.workload.kind"), "Widget");
-	assert_null(api_fixture_at(f.json, "items.0.moves.2.workload.replicas"));
+	assert_string_equal(text("items.0.moves.0.workload.name"), "evenkeel-aggregator");
+	assert_string_equal(text("items.0.moves.0.uid"), "uid-own");
+	assert_null(api_fixture_at(f.json, "items.0.moves.0.placeholder"));
+	assert_null(api_fixture_at(f.json, "items.0.moves.0.from"));
+	assert_true(cJSON_IsTrue(api_fixture_at(f.json, "items.0.moves.1.placeholder")));
+	assert_null(api_fixture_at(f.json, "items.0.moves.1.workload"));
+	assert_null(api_fixture_at(f.json, "items.0.moves.1.uid"));
+	assert_string_equal(text("items.0.moves.2.name"), "lone");
+	assert_true(cJSON_IsTrue(api_fixture_at(f.json, "items.0.moves.2.deleted")));
+	assert_null(api_fixture_at(f.json, "items.0.moves.2.workload"));
+	assert_null(api_fixture_at(f.json, "items.0.moves.2.to"));
+	assert_true(number("items.0.moves.2.ageSeconds") == 300);
+	assert_string_equal(text("items.0.moves.3.workload.kind"), "ReplicationController");
+	assert_true(number("items.0.moves.3.workload.replicas") == 2);
+	assert_null(api_fixture_at(f.json, "items.0.moves.3.ageSeconds"));
+	assert_string_equal(text("items.0.moves.4.workload.kind"), "Widget");
+	assert_null(api_fixture_at(f.json, "items.0.moves.4.workload.replicas"));
 }
 
 /* --- refusals */

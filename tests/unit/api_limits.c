@@ -28,9 +28,10 @@ static bool find(const struct given *g, enum resource_id id, struct limits_misma
 		.limits = {.has_cpu = g->declared > 0, .has_mem = g->declared > 0}};
 	struct pod_template template = {.spec = {.container_count = 1, .containers = &container}};
 	const struct kube_pod pod = {.template = &template};
-	const struct kernel_limits limits = {.cpu_milli = g->kernel,
-					     .mem_bytes = g->kernel,
-					     .cpu_exclusive_milli = g->exclusive};
+	const struct kernel_limits limits = {
+		.cpu_milli = id == RESOURCE_CPU ? g->kernel : LIMIT_UNKNOWN,
+		.mem_bytes = id == RESOURCE_MEMORY ? g->kernel : LIMIT_UNKNOWN,
+		.cpu_exclusive_milli = g->exclusive};
 	const struct pod_stats use = {.limits = &limits};
 	struct node_stats stats = {.exclusive_cpu_milli = exclusive_on_node};
 	const struct view_node node = {.stats = &stats,
@@ -106,6 +107,7 @@ static void test_memory(void **state)
 		{LIMIT_NONE, 8192 * MIB, false, 0},
 		{LIMIT_NONE, 8191 * MIB, true, 0},
 		{LIMIT_NONE, LIMIT_NONE, false, 0},
+		{1000, 0, false, 0}, /* less than a page */
 	};
 
 	(void)state;
@@ -123,10 +125,10 @@ static void test_which_limit_is_declared(void **state)
 						 .init_count = 1,
 						 .init = &init}};
 	struct kube_pod pod = {.template = &template};
-	const struct kernel_limits limits = {.cpu_milli = LIMIT_NONE, .mem_bytes = LIMIT_NONE};
-	const struct pod_stats use = {.limits = &limits};
+	struct kernel_limits limits = {.cpu_milli = LIMIT_NONE, .mem_bytes = LIMIT_NONE};
+	struct pod_stats use = {.limits = &limits};
 	struct node_stats stats = {.exclusive_cpu_milli = 0};
-	const struct view_node node = {.stats = &stats, .cpu_allocatable_milli = 4000};
+	struct view_node node = {.stats = &stats, .cpu_allocatable_milli = 4000};
 	struct view_pod p = {&pod, &use};
 	struct limits_mismatch m;
 
@@ -145,8 +147,20 @@ static void test_which_limit_is_declared(void **state)
 	assert_true(m.declared == 1000 && m.kernel == LIMIT_NONE);
 	pod.resize = POD_RESIZE_IN_PROGRESS;
 	assert_false(limits_find_mismatch(&node, &p, RESOURCE_CPU, &m));
+	pod.resize = POD_RESIZE_PROPOSED;
+	assert_false(limits_find_mismatch(&node, &p, RESOURCE_CPU, &m));
 	pod.resize = POD_RESIZE_INFEASIBLE;
 	assert_true(limits_find_mismatch(&node, &p, RESOURCE_CPU, &m));
+	/* A declared limit of 0 is none; a node whose room is unknown bounds nothing. */
+	resources_set(&template.sums.limits, RESOURCE_CPU, 0);
+	assert_false(limits_find_mismatch(&node, &p, RESOURCE_CPU, &m));
+	limits.cpu_milli = 4000;
+	assert_false(limits_find_mismatch(&node, &p, RESOURCE_CPU, &m));
+	node.cpu_allocatable_milli = 0;
+	assert_true(limits_find_mismatch(&node, &p, RESOURCE_CPU, &m));
+	assert_true(m.declared == LIMIT_NONE && m.kernel == 4000);
+	use.limits = NULL;
+	assert_false(limits_find_mismatch(&node, &p, RESOURCE_CPU, &m));
 	p.use = NULL;
 	assert_false(limits_find_mismatch(&node, &p, RESOURCE_CPU, &m));
 }

@@ -377,8 +377,8 @@ static int decode_model(const struct model *m, struct error *error)
 	X(m->node.mem_capacity_bytes = INT64_MAX, "mem_capacity_bytes")                            \
 	X(m->node.pass_ns = UINT64_MAX, "pass_ns")                                                 \
 	X(m->node.agent_cpu_ns = UINT64_MAX, "agent_cpu_ns")                                       \
-	X((m->text[37] = '\0', m->node.boot_id = m->text), "boot_id: 37 bytes")                    \
-	X(m->index[1] = 180, "memory: bucket 180")                                                 \
+	X((m->text[37] = '\0', m->node.boot_id = m->text), "node: boot_id: 37 bytes")              \
+	X(m->index[1] = 180, "node: memory: bucket 180")                                           \
 	X(m->index[1] = 5, "memory: bucket 5")                                                     \
 	X(m->index[1] = 4, "memory: bucket 4")                                                     \
 	X(m->histogram.n_index = 1, "1 indices, 2 counts")                                         \

@@ -350,6 +350,7 @@ static void test_names_only_the_first(void **state)
 #define EMPTY LIST("")
 #define USAGE "{\"nodes\":[],\"pods\":[]}"
 #define STATE "\"state\":{}"
+#define LONG  "AKindWhoseNameIsFartherThanAnybodyWouldRead"
 
 static const struct {
 	const char *text, *want;
@@ -376,13 +377,20 @@ static const struct {
 	{LIST(OBJECT("Service", "v1", "")), "nothing of what evenkeel looks at is in the "
 					    "snapshot, only objects of other kinds: "
 					    "Service"},
+	{LIST(OBJECT("Service", "v1", "") "," OBJECT("ConfigMap", "v1", "") "," OBJECT(
+		 "Service", "v1", "") "," OBJECT(LONG LONG LONG, "v1", "") "," OBJECT("Event", "v1",
+										      "")),
+	 "nothing of what evenkeel looks at is in the snapshot, only objects of other kinds: "
+	 "Service, ConfigMap, Event"},
 	{EMPTY, "nothing of what evenkeel looks at is in the snapshot"},
+	{EMPTY "\n---", "nothing of what evenkeel looks at is in the snapshot"},
 	{"{\"kind\":\"List\",\"apiVersion\":\"v1\",\n\"items\":[\n{\"kind\":\"Node\"},\n{"
 	 "\"kind\":}]}",
 	 "a.json:4: not JSON: \"}]}\" cannot stand here"},
 	{"{\"kind\":\"List\",\"items\":[{}", "a.json:1: not JSON: it ends within the value that "
 					     "begins here"},
 	{"{\"kind\":\"List\",\"items\":{}}", "a.json:1: must be a JSON list"},
+	{"---\n---\n{\"kind\":\"List\",\"items\":{}}", "a.json:3: must be a JSON list"},
 	{"{\"kind\":\"List\",\"items\":[" NODE_N " " NODE_N "]}",
 	 "a.json:1: not JSON: a , is missing"},
 	{"{kind: List", "a.json:1: not JSON: a member has no name"},

@@ -95,6 +95,74 @@ static void test_steps_are_evicted_and_waited_for(void **state)
 			"kubectl drain b --ignore-daemonsets --force\n");
 }
 
+/*
+ * Before the last step: a placeholder, names that the API has not, and a number of steps that no
+ * node has. Of other workloads nothing is remembered.
+ */
+#define ODD                                                                                        \
+	"{'namespace':'evenkeel','name':'slack-0','uid':'u','to':'c','placeholder':true,'step':1}" \
+	",{'namespace':'shop','name':'a b','uid':'u','to':'c','step':1},{'namespace':'$x','name':" \
+	"'a','uid':'u','to':'c','step':1},{'namespace':'shop','name':'a','uid':'','to':'c',"       \
+	"'step':1},{'namespace':'shop','name':'a','uid':'u;v','to':'c','step':1}," MOVE(           \
+		"w-1", "Widget", "w",                                                              \
+		"},'step':1") "," MOVE("web-1", "Deployment", "`x`",                               \
+				       "},'step':1") "," MOVE("gang-1", "Deployment", "gang",      \
+							      "},'from':'d','step'"                \
+							      ":2") "," MOVE("far-"                \
+									     "1",                  \
+									     "Depl"                \
+									     "oyme"                \
+									     "nt",                 \
+									     "far",                \
+									     "},'"                 \
+									     "step"                \
+									     "':"                  \
+									     "1000"                \
+									     "01")
+
+static void test_evictions_are_of_pods_that_can_be_named(void **state)
+{
+	(void)state;
+	expect_commands(HEAD("", WAVE("true", ODD)), true,
+			"kubectl cordon a b\n"
+			"evict w-1 shop u-w-1\n"
+			"evict web-1 shop u-web-1\n"
+			"settle\n"
+			"evict gang-1 shop u-gang-1\n"
+			"kubectl drain a --ignore-daemonsets\n"
+			"kubectl drain b --ignore-daemonsets --force\n");
+}
+
+/* A name of a file may be anything: it stays one word of the shell, and moves no cursor. */
+static void test_odd_names_are_quoted(void **state)
+{
+	(void)state;
+	expect_commands(HEAD("", "{'pods':0,'anyOrder':true,'nodes':[{'name':'a;b','moves':[],"
+				 "'emptyDir':true},{'name':'$c\\u0027\\u001bd','moves':[]}]}"),
+			false,
+			"kubectl cordon 'a;b' '$c'\\''?d'\n"
+			"kubectl drain 'a;b' --ignore-daemonsets --delete-emptydir-data\n"
+			"kubectl drain '$c'\\''?d' --ignore-daemonsets\n");
+}
+
+/* Of nodes that are named, only these. */
+static void test_commands_are_for_what_was_named(void **state)
+{
+	static const char answer[] =
+		"{\"verdicts\":{},\"wave\":{\"nodes\":[{\"name\":\"a\",\"moves\":[]},{\"name\":"
+		"\"b\",\"moves\":[]},{\"name\":\"c\",\"moves\":[]}]},\"items\":[{\"name\":\"b\"}]}";
+	static char *names[] = {(char *)"b"};
+	struct cli_options options = {.output = OUTPUT_COMMANDS};
+	struct cli cli = {.options = &options, .operands = names, .operand_count = 1};
+
+	(void)state;
+	answer_show(&cli, &drain_answer, answer, strlen(answer));
+	assert_string_equal(cli.out.data, "kubectl cordon b\n"
+					  "kubectl drain b --ignore-daemonsets\n");
+	buf_fini(&cli.out);
+	buf_fini(&cli.rows);
+}
+
 /* Kubernetes below 1.22 refuses policy/v1. */
 static void test_evictions_are_of_the_api_that_was_found(void **state)
 {
@@ -225,6 +293,9 @@ int main(void)
 		cmocka_unit_test(test_nodes_go_at_once_where_any_order_holds),
 		cmocka_unit_test(test_each_goes_after_the_one_before_where_not),
 		cmocka_unit_test(test_steps_are_evicted_and_waited_for),
+		cmocka_unit_test(test_evictions_are_of_pods_that_can_be_named),
+		cmocka_unit_test(test_odd_names_are_quoted),
+		cmocka_unit_test(test_commands_are_for_what_was_named),
 		cmocka_unit_test(test_evictions_are_of_the_api_that_was_found),
 		cmocka_unit_test(test_what_is_deleted_does_not_move),
 		cmocka_unit_test(test_the_line_says_what_is_proven),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests of the command line answered from files, in one process; and arguments of plugins as
- * --plugin takes them.
+ * Requests of the command line answered from files, in one process; what may prove to a server who
+ * asks; and arguments of plugins as --plugin takes them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,19 +34,27 @@ struct scene {
 
 static struct scene scene;
 
+/* In the scene's folder; its path, to be freed. */
+static char *put_file(const char *name, const char *text)
+{
+	char *path = mem_printf("%s/%s", scene.folder, name);
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+	return path;
+}
+
 static int setup(void **state)
 {
 	struct option_list files = {&scene.file, 1};
 	struct error error = {""};
 	struct offline *offline;
-	FILE *f;
 
 	(void)state;
 	scene.folder = folder_make();
-	scene.file = mem_printf("%s/dump.json", scene.folder);
-	f = fopen(scene.file, "w");
-	if (!f || fputs(dump, f) < 0 || fclose(f))
-		return -1;
+	scene.file = put_file("dump.json", dump);
 	if (offline_open(&offline, &files, NULL, &error)) {
 		print_error("%s\n", error.text);
 		return -1;
@@ -148,6 +156,70 @@ static void test_same_bytes(void **state)
 	buf_fini(&second);
 }
 
+/* Of the scene: its file is readable, and its first word could be a token. */
+static void test_access(void **state)
+{
+#define PAIR  "--client-cert and --client-key: give both, or neither"
+#define PLAIN "http://192.0.2.1"
+#define CLEAR                                                                                      \
+	PLAIN " is not https, and the token would travel in clear; --allow-plain-tokens where "    \
+	      "something else encrypts"
+#define ASCII "EVENKEEL_TOKEN: the token is no printable ASCII"
+	const char *file = scene.file;
+	char *blank = put_file("blank", " \n"), *odd = put_file("odd", "\ta\x7f b");
+	char *good = put_file("good", " one,t\xc3\xb6o\n");
+	char *no_token = mem_printf("--token-file: %s: there is no token in it", blank);
+	char *no_ascii = mem_printf("--token-file: %s: the token is no printable ASCII", odd);
+	const struct {
+		const char *server;
+		struct client_access access;
+		const char *want; /* "": it is good */
+	} cases[] = {
+		{"https://192.0.2.1", {.token = "t~!"}, ""},
+		{PLAIN, {.token = "t"}, CLEAR},
+		{PLAIN, {.token_file = file}, CLEAR},
+		{PLAIN, {.token = "t", .plain_tokens = true}, ""},
+		{PLAIN, {.ca_file = file}, ""},
+		{"http://127.0.0.1", {.token_file = file}, ""},
+		{"https://192.0.2.1", {.token = "a b"}, ASCII},
+		{"https://192.0.2.1", {.token = "a\x7f"}, ASCII},
+		{"https://192.0.2.1", {.certificate = file}, PAIR},
+		{"https://192.0.2.1", {.key = file}, PAIR},
+		{"https://192.0.2.1", {.certificate = file, .key = file}, ""},
+		{"https://192.0.2.1",
+		 {.certificate = file, .key = "/nowhere"},
+		 "--client-key: /nowhere: No such file or directory"},
+		{"https://192.0.2.1",
+		 {.token_file = "/nowhere"},
+		 "--token-file: /nowhere: No such file or directory"},
+		{"https://192.0.2.1", {.token_file = good}, ""},
+		{"https://192.0.2.1", {.token_file = blank}, no_token},
+		{"https://192.0.2.1", {.token_file = odd}, no_ascii},
+		{"https://192.0.2.1", {.server_name = "name"}, ""},
+		{"https://192.0.2.1",
+		 {.server_name = "a b"},
+		 "--tls-server-name: \"a b\" is not a host name"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct error error = {""};
+		struct client *c;
+		int rc;
+
+		assert_int_equal(client_new(&c, cases[i].server, 1, NULL, &error), 0);
+		rc = client_set_access(c, &cases[i].access, &error);
+		assert_string_equal(error.text, cases[i].want);
+		assert_true(*cases[i].want ? rc < 0 : rc == 0);
+		client_free(c);
+	}
+	free(blank);
+	free(odd);
+	free(good);
+	free(no_token);
+	free(no_ascii);
+}
+
 static int add_plugins(char **items, size_t count, cJSON *request, struct error *error)
 {
 	const struct option_list plugins = {items, count};
@@ -242,6 +314,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_requests, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_posts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_same_bytes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_access, setup, teardown),
 		cmocka_unit_test(test_plugin_arguments),
 		cmocka_unit_test(test_bad_plugin_arguments),
 	};

@@ -709,6 +709,38 @@ static void history_tells_what_was_decided(void **unused)
 		      "the node is gone");
 }
 
+/* The first 16. */
+static void history_names_the_nodes_of_a_wave(void **unused)
+{
+	char name[8];
+
+	(void)unused;
+	for (int i = 0; i < 17; i++) {
+		snprintf(name, sizeof(name), "n%02d", i);
+		drain_world_node(&w, name);
+	}
+	w.config.assume_unneeded_ns = 11 * MINUTE;
+	w.config.rules.max_parallelism = 17;
+	drain_world_step(&w, NOW);
+	assert_record(&w.plan->records[w.plan->record_count - 1], NOW, "wave", "", "NoReason",
+		      "17 nodes go: n00, n01, n02, n03, n04, n05, n06, n07, n08, n09, n10, n11, "
+		      "n12, n13, n14, n15, and 1 more; 0 pods move to 0 nodes");
+	/* Untried in other orders, which matters only where pods move. */
+	w.config.robust_orders = 0;
+	w.config.rules.max_parallelism = 2;
+	drain_world_step(&w, NOW);
+	assert_record(&w.plan->records[w.plan->record_count - 1], NOW, "wave", "", "NoReason",
+		      "2 nodes go: n00, n01; 0 pods move to 0 nodes");
+	w.config.rules.max_parallelism = 17;
+	drain_world_owner(&w, "web", 2);
+	drain_world_pod(&w, "web-1", "web", "n00", 100);
+	drain_world_pod(&w, "web-2", "web", "n16", 3000);
+	drain_world_step(&w, NOW);
+	assert_non_null(strstr(w.plan->records[w.plan->record_count - 1].text, "16 nodes go: "));
+	assert_non_null(strstr(w.plan->records[w.plan->record_count - 1].text,
+			       ", n00; 1 pod moves to 1 node; not robust"));
+}
+
 /* Who reads what was saved says nothing that was said before. */
 static void history_goes_on_after_a_restart(void **unused)
 {
@@ -759,6 +791,7 @@ int main(void)
 		STORY(extra_capacity_holds_a_node),
 		STORY(an_old_state_says_nothing),
 		STORY(history_tells_what_was_decided),
+		STORY(history_names_the_nodes_of_a_wave),
 		STORY(history_goes_on_after_a_restart),
 	};
 

@@ -115,13 +115,12 @@ static struct quota *quota(const char *namespace, const char *min, const char *m
 }
 
 /* Asks anew of what there is now. */
-static const char *search(void)
+static void search(void)
 {
 	preempt_plan_fini(&plan);
 	preempt_fixture_build(&f, true);
 	ask.pod = self;
 	preempt_make_plan(f.index, f.place, f.book, &f.options, &ask, &plan);
-	return plan.narration.data;
 }
 
 static void asks(const char *namespace, int priority, const char *request, const char *more)
@@ -144,6 +143,11 @@ static void expect(enum preempt_verdict verdict, const char *text)
 	assert_string_equal(preempt_verdict_name(plan.verdict), preempt_verdict_name(verdict));
 	assert_string_equal(b.data, text);
 	buf_fini(&b);
+}
+
+static void tells(const char *text)
+{
+	assert_non_null(strstr(plan.narration.data, text));
 }
 
 /* --- borrowed */
@@ -200,6 +204,7 @@ static void never_below_min(void **unused)
 	expect(PREEMPT_IMPOSSIBLE, "-");
 	assert_true(plan.exhausted);
 	assert_int_equal(plan.refused[PREEMPT_BELOW_MIN], 1);
+	assert_null(strstr(plan.narration.data, "all quotas together use"));
 	assert_string_equal(
 		plan.unblock.data,
 		"Without victims: cpu: 6.0 used by all quotas + 1.0 asked is over 6.0, the sum of "
@@ -239,8 +244,7 @@ static void two_nodes_pay(void **unused)
 	asks("a", 0, "{'cpu':2000}", "");
 	assert_true(plan.several);
 	assert_int_equal(plan.chosen.victim_count, 2);
-	assert_non_null(strstr(plan.narration.data, "The pod then goes to n1.\n"
-						    "No node had victims enough of its own.\n"));
+	tells("The pod then goes to n1.\nNo node had victims enough of its own.\n");
 }
 
 static void room_here_quota_there(void **unused)
@@ -300,8 +304,7 @@ static void nobody_pays_for_room_there_is(void **unused)
 	asks("a", 0, "{'cpu':3000}", "");
 	expect(PREEMPT_VICTIMS, "n1 p3 p2");
 	assert_true(plan.several);
-	assert_non_null(strstr(plan.narration.data, "The pod then goes to n1.\n"
-						    "None of them is on that node.\n"));
+	tells("The pod then goes to n1.\nNone of them is on that node.\n");
 }
 
 /* The node that could pay alone has dearer pods than one where there is no room. */
@@ -376,10 +379,8 @@ static void old_debts_are_not_paid_again(void **unused)
 	asks("a", 0, "{'cpu':2000}", "");
 	/* 10 are used of 4, and there is room for 2: who asks for 2 has two to pay, not eight. */
 	expect(PREEMPT_VICTIMS, "n p9 p8");
-	assert_non_null(strstr(plan.narration.data,
-			       "cpu: all quotas together use 6.0 more than their min without it: "
-			       "that is not its to give back, and it starts as soon as it has a "
-			       "node nominated.\n"));
+	tells("cpu: all quotas together use 6.0 more than their min without it: that is not its to "
+	      "give back, and it starts as soon as it has a node nominated.\n");
 	/* They went, and the scheduler has nominated the node; admission thinks the same. */
 	object_drop(&self->object);
 	bound("b/p9", "n", 0, 1000, 9, ",'terminating':true");
@@ -435,11 +436,9 @@ static void only_lower_priorities_of_its_own(void **unused)
 	bound("b/b0", "n", 0, 2000, 0, "");
 	asks("a", 100, "{'cpu':1000}", "");
 	expect(PREEMPT_VICTIMS, "n low");
-	assert_non_null(strstr(plan.narration.data,
-			       "Quota a would borrow for it: only pods of its own namespace with "
-			       "a priority below 100 may have to pay.\n"
-			       "Of 3 bound pods 1 may be victims; not: 1 of other namespaces, 1 "
-			       "without a lower priority.\n"));
+	tells("Quota a would borrow for it: only pods of its own namespace with a priority below "
+	      "100 may have to pay.\nOf 3 bound pods 1 may be victims; not: 1 of other namespaces, "
+	      "1 without a lower priority.\n");
 }
 
 static void critical_pods(void **unused)
@@ -452,10 +451,12 @@ static void critical_pods(void **unused)
 	asks("kube-system", 1000, "{'cpu':1000}", "");
 	expect(PREEMPT_IMPOSSIBLE, "-");
 	assert_int_equal(plan.refused[PREEMPT_ISOLATED], 2);
+	tells("Namespace kube-system has no quota: only pods of such namespaces");
 	object_drop(&self->object);
 	asks("kube-system", 2000000000, "{'cpu':1000}", "");
 	/* a1 is younger, but without it a would be below its min. */
 	expect(PREEMPT_VICTIMS, "n a0");
+	tells("Priority 2000000000 is critical: any pod with a lower one may have to pay");
 }
 
 static void critical_pods_are_no_borrowers(void **unused)
@@ -562,7 +563,7 @@ static void budgets_hard_and_soft(void **unused)
 	search();
 	expect(PREEMPT_VICTIMS, "n b0");
 	assert_int_equal(plan.chosen.violations, 1);
-	assert_non_null(strstr(plan.narration.data, "(min 2.0); breaks a PodDisruptionBudget.\n"));
+	tells("(min 2.0); breaks a PodDisruptionBudget.\n");
 }
 
 static void two_budgets_keep_a_pod(void **unused)
@@ -678,8 +679,7 @@ static void what_goes_already_is_enough(void **unused)
 	ask.in_flight_count = 0;
 	search();
 	expect(PREEMPT_WAIT, "n");
-	assert_non_null(strstr(plan.narration.data,
-			       "It fits on n when 1 pod that is going is gone: no victims.\n"));
+	tells("It fits on n when 1 pod that is going is gone: no victims.\n");
 }
 
 static void never_means_none(void **unused)

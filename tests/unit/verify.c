@@ -167,6 +167,9 @@ struct edit {
 #define X_MOVES(namespace, more)                                                                   \
 	"{'namespace':'" namespace "','name':'x','uid':'uid-x','to':'n4'" more "}"
 #define GANG "{'podGroupName':'g'}"
+/* Of the hours from that one of the day before. */
+#define PEAKS(hour, cpu) "{'end':'2026-01-01T" hour ":00:00Z','cpuMillicores':" cpu "}"
+#define Q_PEAKS(cpu)	 "{'node':'nN','uid':'uid-q@','hourlyPeaks':" PEAKS("13", cpu) "}"
 #define CLAIM(more)                                                                                \
 	{O "P.spec.volumes", "[{'persistentVolumeClaim':{'claimName':'c'}}]"},                     \
 	{                                                                                          \
@@ -264,6 +267,7 @@ static const struct mutation {
 	{VERIFY_USE_CAP, {{USE "usage.cpuMillicores.windows.15m.stddev", "4000"}}},
 	{VERIFY_USE_CAP, {{USE "usage.memoryBytes.windows.15m.max", "9663676416"}}},
 	{VERIFY_USE_CAP, {{"usage.pods.@.hourlyPeaks", "{'end':'2026-01-01T12:00:00Z','cpuMillicores':[null,9000],'workingSetBytes':[]}"}}},
+	{VERIFY_USE_CAP, {{"usage.pods.@.hourlyPeaks", PEAKS("12", "[null,4500]")}, {O "Q.spec.nodeName", "'nN'"}, {"usage.pods.+", Q_PEAKS("[4500]")}}},
 	{VERIFY_JUDGED, {{O "P.spec.resourceClaims", "[{'name':'gpu'}]"}}},
 	{VERIFY_JUDGED, {{O "P.spec.tolerations", "[{'key':'a','operator':'Like'}]"}}},
 };
@@ -396,6 +400,10 @@ static void some_changes_break_nothing(void **state)
 	static const struct mutation rows[] = {
 		{.edits = {{O "N.metadata.annotations", "{'evenkeel.io/draining':'false'}"}}},
 		{.edits = {{"limits", NULL}}},
+		/* Peaks of different hours. */
+		{.edits = {{"usage.pods.@.hourlyPeaks", PEAKS("12", "[4500]")},
+			   {O "Q.spec.nodeName", "'nN'"},
+			   {"usage.pods.+", Q_PEAKS("[4500]")}}},
 		{.edits = {{"cap", NULL}, {"usage.nodes.U", NULL}}},
 		{.edits = {{O "+", X("d", "",
 				     "'volumes':[{'persistentVolumeClaim':{'claimName':"

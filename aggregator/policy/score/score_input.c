@@ -186,8 +186,9 @@ void score_node_from_view(const struct view *v, const struct view_node *n, int64
 
 static void read_other(const struct model_node *model, const char *name, struct score_other *other)
 {
-	*other = (struct score_other){0};
-	resources_find(&model->node->allocatable, name, &other->allocatable);
+	int64_t allocatable = resources_amount(&model->node->allocatable, name);
+
+	*other = (struct score_other){.allocatable = allocatable};
 	for (size_t i = 0; i < model->pod_count; i++)
 		if (kube_pod_is_active(model->pods[i]))
 			pod_load_add_named(&other->load, kube_pod_sums(model->pods[i]), name);
