@@ -10,6 +10,7 @@
 #include "aggregator/actuator/lease.h"
 #include "aggregator/actuator/mark.h"
 #include "shared/clock.h"
+#include "shared/document.h"
 #include "tests/stack.h"
 
 /* --- marks ------------------------------------------------------------------------------------ */
@@ -144,6 +145,24 @@ static void test_answers_that_are_no_lease(void **state)
 	}
 }
 
+/* What an object says that others may write: transitions, replicas, seconds. */
+static void test_counts(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t count;
+	} cases[] = {{"0", 0},	 {"7.9", 7},	{"99", 99}, {"100", -5},   {"-1", -5},
+		     {"{}", -5}, {"\"7\"", -5}, {"", -5},   {"1e300", -5}, {"null", -5}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		cJSON *json = cJSON_Parse(cases[i].text);
+
+		assert_int_equal(document_count(json, "", 100, -5), cases[i].count);
+		cJSON_Delete(json);
+	}
+}
+
 static void expect_body(const struct lease_record *r, const char *holder, const char *text)
 {
 	struct buf body = BUF_INIT;
@@ -199,6 +218,7 @@ int main(void)
 		cmocka_unit_test(test_who_holds_it),
 		cmocka_unit_test(test_a_lease_that_is_deleted),
 		cmocka_unit_test(test_answers_that_are_no_lease),
+		cmocka_unit_test(test_counts),
 		cmocka_unit_test(test_requests_of_the_lease),
 		cmocka_unit_test(test_pause),
 	};
