@@ -103,8 +103,14 @@ static void test_who_holds_it(void **state)
 	}
 	now_ns += 16 * NS_PER_SEC;
 	read_lease(&r, "b", "2099-01-01T00:00:02.000000Z", now_ns);
+	read_lease(&r, "b", "2099-01-01T00:00:02.000000Z", now_ns + 14 * NS_PER_SEC);
 	assert_int_equal(lease_decide(&r, "a", now_ns + 15 * NS_PER_SEC), LEASE_WAIT);
-	assert_int_equal(lease_decide(&r, "a", now_ns + 16 * NS_PER_SEC), LEASE_TAKE);
+	assert_int_equal(lease_decide(&r, "a", now_ns + 15 * NS_PER_SEC + 1), LEASE_TAKE);
+	/* Another holder of the same time. */
+	now_ns += 14 * NS_PER_SEC;
+	read_lease(&r, "c", "2099-01-01T00:00:02.000000Z", now_ns);
+	assert_int_equal(lease_decide(&r, "a", now_ns + 15 * NS_PER_SEC), LEASE_WAIT);
+	assert_int_equal(lease_decide(&r, "a", now_ns + 15 * NS_PER_SEC + 1), LEASE_TAKE);
 }
 
 /* A Lease that is deleted while "b" holds it comes back without a holder, for both. */
@@ -196,6 +202,7 @@ static void expect_paused(const char *annotations, bool paused)
 	cJSON_AddItemToObject(meta, "annotations", cJSON_Parse(annotations));
 	assert_true(lease_read(json, 1, &r));
 	assert_int_equal(r.paused, paused);
+	assert_int_equal(r.transitions, 0);
 	cJSON_Delete(json);
 }
 
