@@ -77,7 +77,7 @@ static char *first_request(struct actuator_scene *s)
 	"\"dryRun\":true}"
 #define UNDO "{\"id\":\"r\",\"state\":\"taken\",\"action\":\"undo\",\"nodes\":[\"n1\"]}"
 
-enum { LATER = 1, PLAN = 2, OFFER = 4, LEFT = 8, ENDED = 16, REASON = 32 };
+enum { PLAN = 1, OFFER = 2, LEFT = 4, ENDED = 8, UNDONE = 16, OF_OTHERS = 32, REASON = 64 };
 
 static void ends_of_requests(void **state)
 {
@@ -108,7 +108,22 @@ static void ends_of_requests(void **state)
 		{DRAIN, {.name = NULL}, false, 0, MINUTE_NS, "taken"},
 		{DRAIN, {.name = NULL}, false, 0, MINUTE_NS + 1, "refused: n1: it is gone"},
 		{DRAIN, {.name = NULL}, false, ENDED, MINUTE_NS + 1, "done"},
+		{DRAIN,
+		 {.name = NULL},
+		 false,
+		 ENDED | UNDONE,
+		 MINUTE_NS + 1,
+		 "refused: n1: it is gone"},
+		{DRAIN,
+		 {.name = NULL},
+		 false,
+		 ENDED | OF_OTHERS,
+		 MINUTE_NS + 1,
+		 "refused: n1: it is gone"},
+		{DRAIN, IS(NONE), false, PLAN | LEFT | OF_OTHERS, MINUTE_NS + 1,
+		 "refused: n1: the planner does not know it"},
 		{TRY, IS(NONE), false, OFFER, 0, "done"},
+		{TRY, IS(NONE), false, OFFER | OF_OTHERS, 0, "taken"},
 		{TRY, IS(NONE), false, 0, 0, "taken"},
 		{UNDO, IS(NONE), false, 0, 0, "done"},
 		{UNDO, IS(ROLLED_BACK), false, 0, 0, "done"},
@@ -122,8 +137,9 @@ static void ends_of_requests(void **state)
 	teardown(state);
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		const int more = cases[i].more;
-		struct act_ended ended = {.node = (char *)"n1", .drained = true};
-		struct act_left left = {.node = (char *)"n1", .why = {"it rests"}};
+		const char *of = more & OF_OTHERS ? "n7" : "n1";
+		struct act_ended ended = {.node = (char *)of, .drained = !(more & UNDONE)};
+		struct act_left left = {.node = (char *)of, .why = {"it rests"}};
 		struct act_state act = {.left = &left,
 					.left_count = more & LEFT ? 1 : 0,
 					.wave = {.ended = &ended,
@@ -148,7 +164,7 @@ static void ends_of_requests(void **state)
 			s->edge.plan_doc = edge_parse(&s->edge, "{}", 2);
 		if (more & OFFER) {
 			s->edge.offer.nodes = mem_zalloc(1, sizeof(*s->edge.offer.nodes));
-			s->edge.offer.nodes[0].name = "n1";
+			s->edge.offer.nodes[0].name = of;
 			s->edge.offer.node_count = 1;
 		}
 		exchange(s, &act, 200, "");

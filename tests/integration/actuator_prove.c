@@ -133,6 +133,13 @@ static void proofs(void **state)
 			assert_true(plan->any_order);
 			assert_int_equal(document_at(s->edge.promise, "cap") != NULL, i == 1);
 		}
+		/* After a stale plan the taints are to be seen again. */
+		if (strstr(cases[i].refusal, "stale")) {
+			answer_plan(s, HEAD, "12:10:01", ALL, "");
+			answer_snapshot(s, TAINT, "12:10:00");
+			read_plan(s, &waits);
+			assert_string_equal(plan->refusal, "no plan is newer than the taints");
+		}
 		if (i + 1 < COUNT(cases))
 			actuator_scene_teardown(state);
 	}

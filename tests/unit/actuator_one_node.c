@@ -280,6 +280,34 @@ static void test_gaps_between_steps(void **state)
 	}
 }
 
+static void test_who_waits_for_a_proof(void **state)
+{
+	static const struct {
+		enum mark_phase phases[2];
+		bool proven[2], wants;
+	} cases[] = {
+		{{MARK_CLAIMED, MARK_TAINTED}, {false, false}, false}, /* together */
+		{{MARK_TAINTED, MARK_CLAIMED}, {false, false}, false},
+		{{MARK_TAINTED, MARK_TAINTED}, {false, false}, true},
+		{{MARK_TAINTED, MARK_EVICTING}, {true, true}, false},
+		{{MARK_EVICTING, MARK_EVICTING}, {true, false}, true},
+		{{MARK_EVICTING, MARK_VERIFIED}, {true, false}, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct act_drain drains[2] = {{.node = (char *)"n0"}, {.node = (char *)"n1"}};
+		const struct act_state s = {.drains = drains, .drain_count = 2};
+
+		for (int k = 0; k < 2; k++) {
+			drains[k].mark.phase = cases[i].phases[k];
+			drains[k].proven = cases[i].proven[k];
+		}
+		assert_int_equal(act_wants_proof(&s), cases[i].wants);
+	}
+	assert_false(act_wants_proof(&(struct act_state){.drain_count = 0}));
+}
+
 /* --- destinations ----------------------------------------------------------------------------- */
 
 /* Each is a step in a second: h: above the cap, c: not, -: not a destination, =: the last interval. */
@@ -475,6 +503,41 @@ static void test_waves_end(void **state)
 	}
 }
 
+/* An evicted pod of a node that is gone has no replacement: the other nodes are rolled back. */
+static void test_a_wave_stops(void **state)
+{
+	(void)state;
+	for (int evicted = 0; evicted <= 1; evicted++) {
+		struct act_node nodes[] = {node_in(MARK_EVICTING), node_in(MARK_EVICTING)};
+		struct act_cluster cluster = {.node_count = 2, .nodes = nodes};
+		struct act_input in = {.cluster = &cluster,
+				       .plan = &(struct act_plan){.proof = &the_plan,
+								  .refusal = ""},
+				       .now_ns = BEGIN_NS,
+				       .wall_ns = BEGIN_NS};
+		struct alone w;
+
+		begin_alone(&w, MARK_EVICTING);
+		w.options.in_flight_max = (size_t)evicted;
+		nodes[1].name = "m";
+		nodes[0].pod_count = nodes[1].pod_count = 1;
+		act_step(&w.state, &w.options, &in, &w.out);
+		assert_int_equal(w.out.action_count, evicted);
+		act_output_fini(&w.out);
+		w.out = (struct act_output){.action_count = 0};
+		cluster.nodes++;
+		cluster.node_count--;
+		act_step(&w.state, &w.options, &in, &w.out);
+		assert_int_equal(w.out.action_count, evicted);
+		if (evicted)
+			assert_string_equal(w.out.actions[0].text.text,
+					    "node m is rolled back: pod default/p of node n has no "
+					    "Ready replacement");
+		assert_false(w.state.wave_ended);
+		end_alone(&w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -483,9 +546,11 @@ int main(void)
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_waits_begin_anew),
 		cmocka_unit_test(test_gaps_between_steps),
+		cmocka_unit_test(test_who_waits_for_a_proof),
 		cmocka_unit_test(test_hot_destinations),
 		cmocka_unit_test(test_claims),
 		cmocka_unit_test(test_waves_end),
+		cmocka_unit_test(test_a_wave_stops),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
