@@ -74,7 +74,7 @@ static void steps(void **state)
 		{NONE, GOOD, {200, "a: [\n"}, OLD_ONE, NONE, 0, 0},
 		{NONE,
 		 GOOD,
-		 {200, OF("Deployment", "web") "---\n" OF("Job", "j")},
+		 {200, OF("Deployment", "web") "---\n" OF("ReplicaSet", "r")},
 		 OLD_ONE,
 		 NONE,
 		 0,
