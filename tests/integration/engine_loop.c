@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <curl/curl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,29 +183,52 @@ static void a_change_during_a_publication(void **state)
 	v = view_slot_take(s.publication.views);
 	assert_int_equal(v->node_count, 1);
 	view_drop(v);
-	/* Nothing is left to do but the next breath. */
-	publisher_note_frames(s.publisher, 0, true);
-	uv_run(&s.loop, UV_RUN_NOWAIT);
-	assert_int_equal(s.published, 2);
 }
 
+static uv_async_t has_read;
+
+static void on_read(uv_async_t *read)
+{
+	*(bool *)read->data = true;
+}
+
+static void want(void *ctx, uint64_t ticket)
+{
+	publisher_want(ctx, ticket);
+}
+
+/* A reader's thread: what it was told. */
+static void *read_newest(void *told)
+{
+	*(bool *)told = view_slot_refresh(s.publication.views, clock_mono_ns() + 60 * NS_PER_SEC);
+	uv_async_send(&has_read);
+	return NULL;
+}
+
+/* Of what is known, whether a publication was needed for it or not. */
 static void readers_are_answered(void **state)
 {
 	(void)state;
+	uv_async_init(&s.loop, &has_read, on_read);
+	view_slot_on_refresh(s.publication.views, want, s.publisher);
 	apply_frame(1);
 	publisher_publish(s.publisher);
-	assert_int_equal(s.published, 1);
-	assert_false(usage_dirty(s.publication.usage));
-	/* There is nothing new: the ticket is answered without a publication. */
-	publisher_want(s.publisher, 1);
-	uv_run(&s.loop, UV_RUN_ONCE);
-	assert_int_equal(s.published, 1);
-	apply_frame(2);
-	publisher_want(s.publisher, 2);
-	while (s.published < 2)
-		uv_run(&s.loop, UV_RUN_ONCE);
-	assert_false(usage_dirty(s.publication.usage));
-	assert_int_equal(counter_get(&s.counters.views_published), 2);
+	for (size_t frames = 1; frames <= 2; frames++) {
+		bool done = false, told = false;
+		pthread_t reader;
+
+		if (frames == 2)
+			apply_frame(frames);
+		has_read.data = &done;
+		assert_int_equal(pthread_create(&reader, NULL, read_newest, &told), 0);
+		while (!done)
+			uv_run(&s.loop, UV_RUN_ONCE);
+		pthread_join(reader, NULL);
+		assert_true(told);
+		assert_true(s.published >= frames);
+		assert_false(usage_dirty(s.publication.usage));
+	}
+	assert_int_equal(counter_get(&s.counters.views_published), s.published);
 }
 
 int main(void)
