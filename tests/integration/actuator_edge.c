@@ -114,8 +114,8 @@ static void marked_nodes_are_found(void **state)
 	free(path);
 }
 
-/* The marks are not only forgotten by the next list. */
-static void a_lost_lease_forgets_marks(void **state)
+/* Nothing of a former time is left to a next one. */
+static void a_lost_lease_forgets(void **state)
 {
 	static const struct act_state idle = {.drain_count = 0};
 	struct actuator_scene *s = *state;
@@ -123,8 +123,15 @@ static void a_lost_lease_forgets_marks(void **state)
 	actuator_scene_answer(s, NODES, 200, "{\"items\":[" NODE("n1", MARKED("claimed"), "") "]}");
 	assert_int_equal(read_cluster(s, &idle, 0, NULL, 0), 0);
 	assert_int_equal(s->edge.marked_count, 1);
+	s->edge.taint_seen_s = 7;
+	s->edge.promise = cJSON_CreateObject();
 	edge_forget(&s->edge);
 	assert_int_equal(s->edge.marked_count, 0);
+	assert_true(s->edge.taint_seen_s == 0);
+	assert_null(s->edge.promise);
+	/* At once. */
+	assert_int_equal(read_cluster(s, &idle, 0, NULL, 0), 0);
+	assert_int_equal(kube_peer_count(s->peer, NODES), 2);
 }
 
 /* No step without the whole cluster; a node that is gone is none of it. */
@@ -367,6 +374,12 @@ static void evictions(void **state)
 		 "\"web-1\",\"namespace\":\"shop\"},\"deleteOptions\":{\"preconditions\":{\"uid\":"
 		 "\"u1\"},\"dryRun\":[\"All\"]}}",
 		 ACT_NOT_YET, "said"},
+		/* As it is for a pod of two budgets. */
+		{false, 500, EVICTION "?fieldManager=evenkeel-actuator-7",
+		 "{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{\"name\":"
+		 "\"web-1\",\"namespace\":\"shop\"},\"deleteOptions\":{\"preconditions\":{\"uid\":"
+		 "\"u1\"}}}",
+		 ACT_NEVER, "This pod has more than one PodDisruptionBudget"},
 	};
 	struct actuator_scene *s = *state;
 	struct eviction pod = {.namespace = (char *)"shop",
@@ -377,11 +390,12 @@ static void evictions(void **state)
 	s->edge.transitions = 7;
 	memcpy(s->edge.eviction_api, "policy/v1", sizeof("policy/v1"));
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		const char *answer;
-		char *path;
+		const char *answer = "";
+		char *message = mem_printf("{\"message\":\"%s\"}", cases[i].answer), *path;
 
 		s->edge.dry_run = cases[i].dry_run;
-		actuator_scene_answer(s, EVICTION, cases[i].status, "{\"message\":\"said\"}");
+		actuator_scene_answer(s, EVICTION, cases[i].status, message);
+		free(message);
 		assert_int_equal(edge_carry_out(&s->edge, &action, &answer), cases[i].result);
 		assert_string_equal(answer, cases[i].answer);
 		path = kube_peer_path(s->peer, EVICTION, i);
@@ -441,7 +455,7 @@ static void patches_of_nodes(void **state)
 						     .cordoned = cases[i].cordoned},
 					    .tainted = cases[i].tainted,
 					    .cordon = cases[i].cordon};
-		const char *answer;
+		const char *answer = "";
 		char *event;
 
 		actuator_scene_answer(s, "/api/v1/nodes/n1", 200,
@@ -467,7 +481,7 @@ static void removals_of_nodes(void **state)
 {
 	static const struct act_action action = {.kind = ACT_REMOVE_NODE, .node = "n1", .uid = "u"};
 	struct actuator_scene *s = *state;
-	const char *answer;
+	const char *answer = "";
 
 	actuator_scene_answer(s, "DELETE /api/v1/nodes/n1?", 200, "{}");
 	assert_int_equal(edge_carry_out(&s->edge, &action, &answer), ACT_DONE);
@@ -485,7 +499,7 @@ int main(void)
 #define TEST(name)                                                                                 \
 	cmocka_unit_test_setup_teardown(name, actuator_scene_setup, actuator_scene_teardown)
 		TEST(marked_nodes_are_found),
-		TEST(a_lost_lease_forgets_marks),
+		TEST(a_lost_lease_forgets),
 		TEST(failures_of_reading),
 		TEST(nodes_of_others),
 		TEST(pods_and_owners),
