@@ -118,6 +118,12 @@ static void expect(struct actuator_scene *s, struct told *t, const struct round 
 		assert_int_equal(t->state.until_ns, r->held ? until_ns : 0);
 	t->renewals += r->method && strcmp(r->method, "PATCH ") == 0;
 	assert_int_equal(kube_peer_count(s->peer, t->patch), t->renewals);
+	if (t->renewals) {
+		char *body = kube_peer_body(s->peer, t->patch, t->renewals - 1);
+
+		assert_non_null(strstr(body, "\"holderIdentity\":\"me\""));
+		free(body);
+	}
 }
 
 /* next: the status of the GET of the next round. */

@@ -171,6 +171,7 @@ static void a_change_during_a_publication(void **state)
 	apply_frame(1);
 	s.note = true;
 	publisher_note_frames(s.publisher, 1, false);
+	assert_int_equal(uv_backend_timeout(&s.loop), 0); /* it has begun */
 	while (!s.published)
 		uv_run(&s.loop, UV_RUN_ONCE);
 	assert_int_equal(s.published, 1);
