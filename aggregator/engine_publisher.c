@@ -64,7 +64,7 @@ struct publisher {
 	int64_t publishing_ns; /* what it took */
 	int64_t due_ns; /* monotonic; while the timer runs */
 	uint64_t serves; /* the newest ticket that the publication under way answers */
-	int64_t wish_ns; /* the shortest of publish_soon() during a publication; 0: none */
+	int64_t wish_ns; /* the shortest of publish_soon() during a publication, or FRAMES_NS */
 
 	/* any thread */
 	atomic_ullong wanted; /* the newest ticket of readers that wait */
@@ -152,7 +152,7 @@ static void begin(struct publisher *p, size_t to_build)
 	p->to_build = to_build;
 	p->serves = atomic_load(&p->wanted);
 	p->worked_ns = 0;
-	p->wish_ns = 0;
+	p->wish_ns = FRAMES_NS;
 	p->slice_end_ns = clock_mono_ns();
 }
 
@@ -196,7 +196,7 @@ static void publish_after(struct publisher *p, int64_t after_ns)
 static void publish_soon(struct publisher *p, int64_t after_ns)
 {
 	if (p->stage != AT_REST) {
-		if (!p->wish_ns || after_ns < p->wish_ns)
+		if (after_ns < p->wish_ns)
 			p->wish_ns = after_ns;
 		return;
 	}
@@ -234,8 +234,7 @@ static void on_work(uv_idle_t *work)
 
 	work_for(p, others_ns / 2 > SLICE_NS ? others_ns / 2 : SLICE_NS);
 	/* Changes during the publication may be the last for long. */
-	if (p->stage == AT_REST)
-		publish_soon(p, p->wish_ns ? p->wish_ns : FRAMES_NS);
+	publish_soon(p, p->wish_ns);
 	serve(p);
 }
 

@@ -48,6 +48,13 @@ double document_number(const cJSON *root, const char *path)
 	return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
 
+int64_t document_count(const cJSON *root, const char *path, double end, int64_t other)
+{
+	double number = document_number(root, path);
+
+	return number >= 0 && number < end ? (int64_t)number : other;
+}
+
 cJSON *document_first(const cJSON *root, const char *path)
 {
 	const cJSON *list = document_at(root, path);

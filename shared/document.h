@@ -4,6 +4,7 @@
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Members are named like "usage.cpuMillicores.windows.5m.mean". Absent, wrong type: NULL, NaN. */
 const cJSON *document_at(const cJSON *root, const char *path);
@@ -11,6 +12,8 @@ const char *document_text(const cJSON *root, const char *path);
 /* The same; `other` where there is none. */
 const char *document_text_or(const cJSON *root, const char *path, const char *other);
 double document_number(const cJSON *root, const char *path);
+/* A number from 0 to less than `end`, without its fraction; else `other`. */
+int64_t document_count(const cJSON *root, const char *path, double end, int64_t other);
 /* The first item of a list, NULL when there is none; ->next is the next. Path "" is the root. */
 cJSON *document_first(const cJSON *root, const char *path);
 /* Whether it is this text; whether it is true. */

@@ -42,7 +42,7 @@ struct connection {
 };
 
 struct request {
-	char *path, *headers;
+	char *path, *headers, *body;
 };
 
 struct kube_peer {
@@ -158,6 +158,9 @@ static struct peer_answer answer_healthy(const struct kube_peer *p, const char *
 	char version[128];
 	int kind;
 
+	if (*path != '/')
+		return (struct peer_answer){.status = strncmp(path, "POST ", 5) == 0 ? 201 : 404,
+					    .body = "{}"};
 	if (strcmp(path, "/apis") == 0) {
 		add_groups(p, out);
 		return (struct peer_answer){.body = out->data};
@@ -285,17 +288,18 @@ static bool is_welcome(const struct kube_peer *p, const char *headers)
 	return welcome;
 }
 
-static void note_request(struct kube_peer *p, const char *path, const char *headers)
+static void note_request(struct kube_peer *p, const struct request *rq)
 {
 	p->requests = mem_realloc(p->requests, (p->request_count + 1) * sizeof(*p->requests));
 	p->requests[p->request_count++] = (struct request){
-		.path = mem_strdup(path),
-		.headers = mem_strdup(headers),
+		.path = mem_strdup(rq->path),
+		.headers = mem_strdup(rq->headers),
+		.body = mem_strdup(rq->body),
 	};
 	pthread_cond_broadcast(&p->changed);
 }
 
-static bool answer(struct connection *c, const char *path, const char *headers)
+static bool answer(struct connection *c, const struct request *rq)
 {
 	struct kube_peer *p = c->peer;
 	struct peer_answer a = {.status = 401,
@@ -305,13 +309,13 @@ static bool answer(struct connection *c, const char *path, const char *headers)
 	bool ok;
 
 	pthread_mutex_lock(&p->lock);
-	note_request(p, path, headers);
-	if (is_welcome(p, headers)) {
-		script = take_script(p, path);
-		a = script ? script->answer : answer_healthy(p, path, &body);
+	note_request(p, rq);
+	if (is_welcome(p, rq->headers)) {
+		script = take_script(p, rq->path);
+		a = script ? script->answer : answer_healthy(p, rq->path, &body);
 	}
 	pthread_mutex_unlock(&p->lock);
-	ok = send_answer(c, path, &a);
+	ok = send_answer(c, rq->path, &a);
 	if (script)
 		free_script(script);
 	buf_fini(&body);
@@ -320,29 +324,38 @@ static bool answer(struct connection *c, const char *path, const char *headers)
 
 /* --- connections ------------------------------------------------------------------------------ */
 
-/* Reads to the empty line; the path is cut out of the first. */
-static bool read_request(int fd, char *text, char **path)
+/* Bytes of the body that the headers announce. */
+static size_t body_len(const char *text)
 {
-	size_t len = 0;
-	char *end;
+	const char *line = strcasestr(text, "\r\nContent-Length:");
 
-	for (;;) {
+	return line ? strtoul(line + strlen("\r\nContent-Length:"), NULL, 10) : 0;
+}
+
+/* Borrows from the text. */
+static bool read_request(int fd, char *text, struct request *rq)
+{
+	size_t len = 0, want = 0;
+	char *end = NULL;
+
+	while (!end || len < want) {
 		ssize_t got = recv(fd, text + len, REQUEST_MAX - 1 - len, 0);
 
 		if (got <= 0)
 			return false;
 		len += (size_t)got;
 		text[len] = '\0';
-		if (strstr(text, "\r\n\r\n"))
-			break;
+		end = strstr(text, "\r\n\r\n");
+		want = end ? (size_t)(end + 4 - text) + body_len(text) : 0;
 	}
-	if (strncmp(text, "GET ", 4) != 0)
-		return false;
-	*path = text + 4;
-	end = strchr(*path, ' ');
+	rq->body = end + 4;
+	end[2] = '\0';
+	rq->path = strncmp(text, "GET ", 4) == 0 ? text + 4 : text;
+	end = strstr(text, " HTTP/");
 	if (!end)
 		return false;
 	*end = '\0';
+	rq->headers = end + 1;
 	return true;
 }
 
@@ -350,9 +363,10 @@ static void *serve(void *arg)
 {
 	struct connection *c = arg;
 	struct kube_peer *p = c->peer;
-	char *text = mem_alloc(REQUEST_MAX), *path;
+	char *text = mem_alloc(REQUEST_MAX);
+	struct request rq;
 
-	while (read_request(c->fd, text, &path) && answer(c, path, path + strlen(path) + 1))
+	while (read_request(c->fd, text, &rq) && answer(c, &rq))
 		continue;
 	free(text);
 	pthread_mutex_lock(&p->lock);
@@ -461,6 +475,7 @@ void kube_peer_free(struct kube_peer *p)
 	for (size_t i = 0; i < p->request_count; i++) {
 		free(p->requests[i].path);
 		free(p->requests[i].headers);
+		free(p->requests[i].body);
 	}
 	free(p->requests);
 	free(p->token);
@@ -635,26 +650,34 @@ bool kube_peer_await_held(struct kube_peer *p, const char *part)
 	return await_change(p, part, 0);
 }
 
-char *kube_peer_path(struct kube_peer *p, const char *part, size_t i)
+enum request_part { PATH, HEADERS, BODY };
+
+static char *copy_part(struct kube_peer *p, const char *part, size_t i, enum request_part which)
 {
 	const struct request *rq;
-	char *path;
+	char *text;
 
 	pthread_mutex_lock(&p->lock);
 	rq = find_request(p, part, i);
-	path = mem_strdup(rq ? rq->path : "");
+	text = mem_strdup(!rq		  ? ""
+			  : which == PATH ? rq->path
+			  : which == BODY ? rq->body
+					  : rq->headers);
 	pthread_mutex_unlock(&p->lock);
-	return path;
+	return text;
+}
+
+char *kube_peer_path(struct kube_peer *p, const char *part, size_t i)
+{
+	return copy_part(p, part, i, PATH);
 }
 
 char *kube_peer_headers(struct kube_peer *p, const char *part, size_t i)
 {
-	const struct request *rq;
-	char *headers;
+	return copy_part(p, part, i, HEADERS);
+}
 
-	pthread_mutex_lock(&p->lock);
-	rq = find_request(p, part, i);
-	headers = mem_strdup(rq ? rq->headers : "");
-	pthread_mutex_unlock(&p->lock);
-	return headers;
+char *kube_peer_body(struct kube_peer *p, const char *part, size_t i)
+{
+	return copy_part(p, part, i, BODY);
 }

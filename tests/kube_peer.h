@@ -30,8 +30,8 @@ void kube_peer_free(struct kube_peer *p);
 const char *kube_peer_url(const struct kube_peer *p);
 
 /*
- * Requests are told apart by a part of their path; "" is all. The newest of them that match, or the
- * next one.
+ * Requests are told apart by a part of their path, "" is all; the path of a write begins with its
+ * method: "POST /api/v1/..". Unless a script says more, a POST gets 201 and other writes 404.
  */
 
 /*
@@ -59,7 +59,8 @@ size_t kube_peer_count(struct kube_peer *p, const char *part);
 bool kube_peer_await(struct kube_peer *p, const char *part, size_t count);
 /* The path of the i-th; "" when there was none. The caller frees it. */
 char *kube_peer_path(struct kube_peer *p, const char *part, size_t i);
-/* Its headers, likewise. */
+/* Its headers or its body, likewise. */
 char *kube_peer_headers(struct kube_peer *p, const char *part, size_t i);
+char *kube_peer_body(struct kube_peer *p, const char *part, size_t i);
 /* Waits until an answer is held that matches; whether there is. */
 bool kube_peer_await_held(struct kube_peer *p, const char *part);

@@ -245,6 +245,7 @@ enum act_result edge_carry_out(struct edge *e, const struct act_action *a, const
 	enum kube_method method = KUBE_DELETE;
 	enum act_result result;
 	char *path;
+	long status;
 	bool warns;
 
 	if (a->kind == ACT_EVICT) {
@@ -260,7 +261,8 @@ enum act_result edge_carry_out(struct edge *e, const struct act_action *a, const
 			buf_printf(&body, "{\"preconditions\":{\"uid\":\"%s\"}}", a->uid);
 		}
 	}
-	result = edge_result(request(e, method, path, &body, answer), *answer);
+	status = request(e, method, path, &body, answer);
+	result = edge_result(status, *answer);
 	buf_fini(&body);
 	warns = a->mark.phase == MARK_ROLLED_BACK;
 	if (result == ACT_DONE && a->kind != ACT_EVICT)

@@ -30,7 +30,6 @@ static void copy(char *to, size_t size, const cJSON *json, const char *path)
 bool lease_read(const cJSON *json, int64_t now_ns, struct lease_record *r)
 {
 	struct lease_record before = *r;
-	double transitions = document_number(json, "spec.leaseTransitions");
 	const char *paused = document_annotation(json, LEASE_PAUSED);
 
 	if (!document_text(json, "metadata.resourceVersion"))
@@ -38,7 +37,7 @@ bool lease_read(const cJSON *json, int64_t now_ns, struct lease_record *r)
 	copy(r->holder, sizeof(r->holder), json, "spec.holderIdentity");
 	copy(r->renewed, sizeof(r->renewed), json, "spec.renewTime");
 	copy(r->version, sizeof(r->version), json, "metadata.resourceVersion");
-	r->transitions = transitions >= 0 && transitions < 1e9 ? (int64_t)transitions : 0;
+	r->transitions = document_count(json, "spec.leaseTransitions", 1e9, 0);
 	r->paused = paused && strcmp(paused, "false") != 0;
 	if (!before.changed_ns || strcmp(before.holder, r->holder) != 0 ||
 	    strcmp(before.renewed, r->renewed) != 0)

@@ -36,9 +36,7 @@ static char *copy(const cJSON *json, const char *key)
 /* False: it lacks a member. */
 static bool read_victim(const cJSON *json, struct reclaim_victim *out)
 {
-	double grace_s = document_number(json, "graceSeconds");
-
-	out->grace_ns = grace_s >= 0 && grace_s < 86400 ? (int64_t)grace_s * NS_PER_SEC : 0;
+	out->grace_ns = document_count(json, "graceSeconds", 86400, 0) * NS_PER_SEC;
 	out->pod.namespace = copy(json, "namespace");
 	out->pod.name = copy(json, "name");
 	out->pod.uid = copy(json, "uid");

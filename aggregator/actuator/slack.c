@@ -52,7 +52,6 @@ static struct slack_object *add(struct look *l, struct slack_objects *to, const 
 {
 	const char *namespace = document_text_or(json, "metadata.namespace", "");
 	const char *name = document_text_or(json, "metadata.name", "");
-	double replicas = document_number(json, "spec.replicas");
 	struct slack_object *o;
 
 	o = &ARRAY_ADD(to->of, to->count);
@@ -62,7 +61,7 @@ static struct slack_object *add(struct look *l, struct slack_objects *to, const 
 						      *namespace ? "/namespaces/" : "", namespace,
 						      k->plural, name)),
 		.namespace = namespace,
-		.replicas = replicas >= 0 && replicas < 1e9 ? (int64_t)replicas : -1,
+		.replicas = document_count(json, "spec.replicas", 1e9, -1),
 		.shared = k->shared,
 	};
 	return o;

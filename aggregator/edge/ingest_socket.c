@@ -50,7 +50,7 @@ static int try_connect(const char *path)
 
 	if (fd < 0)
 		return -errno;
-	memcpy(address.sun_path, path, strlen(path) + 1);
+	memcpy(address.sun_path, path, strlen(path));
 	rc = connect(fd, (struct sockaddr *)&address, sizeof(address)) ? errno : 0;
 	close(fd);
 	/* EAGAIN: the backlog is full. */
@@ -114,7 +114,7 @@ static int read_address(const struct endpoint *e, union address *a, socklen_t *l
 	if (e->kind == ENDPOINT_TCP)
 		return read_tcp(e, a, len);
 	a->un.sun_family = AF_UNIX;
-	memcpy(a->un.sun_path, e->path, strlen(e->path) + 1);
+	memcpy(a->un.sun_path, e->path, strlen(e->path));
 	*len = sizeof(a->un);
 	return 0;
 }

@@ -16,47 +16,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "aggregator/actuator/edge.h"
 #include "aggregator/actuator/slack.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
-#include "tests/kube_peer.h"
+#include "tests/actuator_scene.h"
 
 #define COUNT(of) (sizeof(of) / sizeof((of)[0]))
 
-struct scene {
-	struct kube_peer *peer;
-	struct kube_config config;
-	struct edge edge;
-	int64_t now_ns;
-};
-
-static int setup(void **state)
-{
-	static const atomic_bool stopping;
-	static struct scene s;
-	struct error why = {""};
-
-	s = (struct scene){.peer = kube_peer_new(), .now_ns = NS_PER_SEC};
-	s.config.server = mem_strdup(kube_peer_url(s.peer));
-	if (edge_open(&s.edge, &s.config, &stopping, &why))
-		fail_msg("%s", why.text);
-	*state = &s;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct scene *s = *state;
-
-	edge_close(&s->edge);
-	kube_config_fini(&s->config);
-	kube_peer_free(s->peer);
-	return 0;
-}
-
 /* The next plan; `more`: further members of its beginning. */
-static void script_plan(struct scene *s, const char *more, const char *planned)
+static void script_plan(struct actuator_scene *s, const char *more, const char *planned)
 {
 	char *body = mem_printf(
 		"{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"DrainPlan\","
@@ -73,7 +41,7 @@ static void script_plan(struct scene *s, const char *more, const char *planned)
 	free(body);
 }
 
-static void script_snapshot(struct scene *s, const char *run, const char *time)
+static void script_snapshot(struct actuator_scene *s, const char *run, const char *time)
 {
 	char *body = mem_printf(
 		"{\"apiVersion\":\"evenkeel.io/v1\",\"kind\":\"Snapshot\",\"time\":"
@@ -88,7 +56,7 @@ static void script_snapshot(struct scene *s, const char *run, const char *time)
 	free(body);
 }
 
-static void step(struct scene *s, const struct act_state *state)
+static void step(struct actuator_scene *s, const struct act_state *state)
 {
 	edge_end_step(&s->edge);
 	s->now_ns += 3600 * NS_PER_SEC;
@@ -96,7 +64,7 @@ static void step(struct scene *s, const struct act_state *state)
 }
 
 /* Reads a plan for an offer, of which the aggregator tells that of the other one. */
-static void read_plan(struct scene *s, const char *peer)
+static void read_plan(struct actuator_scene *s, const char *peer)
 {
 	const struct act_state idle = {.drain_count = 0};
 
@@ -123,7 +91,7 @@ static void plans_are_taken_together_or_alone(void **state)
 		 "the other aggregator tells no plan: it counts as gone after 30 s"},
 		{"\"peer\":7,", "the other aggregator tells no plan: it counts as gone after 30 s"},
 	};
-	struct scene *s = *state;
+	struct actuator_scene *s = *state;
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		read_plan(s, cases[i].peer);
@@ -158,7 +126,7 @@ static void times_of_one_aggregator_are_compared(void **state)
 	};
 	struct act_drain drain = {.node = "n1", .uid = "u1", .mark.phase = MARK_TAINTED};
 	const struct act_state waits = {.drains = &drain, .drain_count = 1};
-	struct scene *s = *state;
+	struct actuator_scene *s = *state;
 	size_t plans = 0, snapshots = 0;
 
 	for (size_t i = 0; i < COUNT(steps); i++) {
@@ -190,7 +158,7 @@ static void times_of_one_aggregator_are_compared(void **state)
 
 static void slack_waits_for_agreement(void **state)
 {
-	struct scene *s = *state;
+	struct actuator_scene *s = *state;
 	struct slack_keeper keeper = {.failing = false};
 	static const struct {
 		const char *report;
@@ -218,12 +186,38 @@ static void slack_waits_for_agreement(void **state)
 	slack_forget(&keeper);
 }
 
+/* A look in 15 s, and at once by a successor. */
+static void slack_looks_now_and_then(void **state)
+{
+	static const struct {
+		int64_t at_ns;
+		bool forgets; /* before */
+		size_t looks;
+	} cases[] = {
+		{1, false, 1},
+		{15 * NS_PER_SEC, false, 1},
+		{15 * NS_PER_SEC + 1, false, 2},
+		{15 * NS_PER_SEC + 2, true, 3},
+		{2, true, 4},
+	};
+	struct actuator_scene *s = *state;
+	struct slack_keeper keeper = {.failing = false};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		if (cases[i].forgets)
+			slack_forget(&keeper);
+		slack_run(&keeper, &s->edge, false, cases[i].at_ns);
+		assert_int_equal(kube_peer_count(s->peer, "/apis/autoscaling.x-k8s.io/v1beta1"),
+				 cases[i].looks);
+	}
+}
+
 static void a_refusal_is_logged_once(void **state)
 {
 	struct act_drain drain = {.node = "n1", .mark.phase = MARK_EVICTING, .proven = true};
 	const struct act_state busy = {.drains = &drain, .drain_count = 1}; /* wants nothing */
 	static const char other[] = "\"peer\":{\"plan\":\"other\"},";
-	struct scene *s = *state;
+	struct actuator_scene *s = *state;
 	FILE *file = tmpfile();
 	int stderr_was = dup(2);
 	char log[1000];
@@ -255,10 +249,10 @@ static void a_refusal_is_logged_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(plans_are_taken_together_or_alone),
-		TEST(times_of_one_aggregator_are_compared),
-		TEST(slack_waits_for_agreement),
+#define TEST(name)                                                                                 \
+	cmocka_unit_test_setup_teardown(name, actuator_scene_setup, actuator_scene_teardown)
+		TEST(plans_are_taken_together_or_alone), TEST(times_of_one_aggregator_are_compared),
+		TEST(slack_waits_for_agreement),	 TEST(slack_looks_now_and_then),
 		TEST(a_refusal_is_logged_once),
 	};
 

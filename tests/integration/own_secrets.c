@@ -176,6 +176,49 @@ static void test_exchanged_key(void **state)
 	free(key);
 }
 
+static ino_t inode_of(const struct kube_scene *s)
+{
+	char *path = kube_scene_path(s, "enrolment/1");
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	free(path);
+	return st.st_ino;
+}
+
+/* Files are replaced where their contents differ. */
+static void test_files_that_stay(void **state)
+{
+	static const struct {
+		const char *secret;
+		bool stays;
+		const char *key;
+	} cases[] = {
+		{BODY("\"1\":\"" KEY "\""), false, "12345678901234567890123456789012"},
+		{BODY("\"1\":\"" KEY "\""), true, "12345678901234567890123456789012"},
+		{BODY("\"1\":\"" NEWER "\""), false, "a2345678901234567890123456789012"},
+	};
+	struct kube_scene *s = *state;
+	ino_t before = 0;
+
+	kube_scene_serve(s, NULL, NULL);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		const struct tls_answer answers[] = {{SECRET, 200, cases[i].secret},
+						     {MAP, 200, "{}"}};
+		struct own_secrets *o;
+		char *key;
+
+		tls_server_script(s->https, answers, COUNT(answers));
+		assert_int_equal(open_with(s, &o), 0);
+		own_secrets_close(o);
+		assert_int_equal(inode_of(s) == before, cases[i].stays);
+		before = inode_of(s);
+		key = kube_scene_read(s, "enrolment/1");
+		assert_memory_equal(key, cases[i].key, 32);
+		free(key);
+	}
+}
+
 /* A container that starts again while the API server is away goes on with its files. */
 static void test_files_of_an_earlier_start(void **state)
 {
@@ -463,6 +506,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_scenarios),
 		TEST(test_exchanged_key),
+		TEST(test_files_that_stay),
 		TEST(test_files_of_an_earlier_start),
 		TEST(test_foreign_folder),
 		TEST(test_certificates),

@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "aggregator/engine_planner.h"
 #include "shared/clock.h"
@@ -144,15 +145,35 @@ static void test_goes_on_with_newer_views(void **state)
 	assert_string_equal(where(), "n1");
 }
 
+/* Each is counted, the first is logged. */
 static void test_late_steps_are_counted(void **state)
 {
+	FILE *file = tmpfile();
+	int stderr_was = dup(2);
+	char log[4096];
+	double took_s;
+	size_t len;
+
 	(void)state;
+	assert_non_null(file);
 	publish();
 	make(1, NULL);
+	dup2(fileno(file), 2);
 	start();
 	await_steps(3);
 	planner_stop(s.planner);
+	dup2(stderr_was, 2);
+	close(stderr_was);
+	rewind(file);
+	len = fread(log, 1, sizeof(log) - 1, file);
+	log[len] = '\0';
+	fclose(file);
 	assert_int_equal(counter_get(&s.counters.late), counter_get(&s.counters.steps));
+	assert_int_equal(sscanf(log, "evenkeel: warning: a plan took %lf s, more than the 0.0 s of",
+				&took_s),
+			 1);
+	assert_true(took_s <= (double)counter_get(&s.counters.took_ns) / NS_PER_SEC + 0.1);
+	assert_ptr_equal(strchr(log, '\n'), log + len - 1);
 }
 
 static void test_remembers_before_it_starts(void **state)

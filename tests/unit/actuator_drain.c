@@ -364,14 +364,22 @@ static void test_rest(void **state)
 
 /* --- rates ------------------------------------------------------------------------------------ */
 
-/* Drains of one pod each in the zones, proven for any order; how many are evicted at once. */
-static size_t evicted_at_once(const char *const zones[2], size_t hour_max)
+struct pair {
+	const char *zones[2], *owners[2];
+	size_t hour_max, in_flight_max;
+	bool any_order;
+	size_t evicted;
+};
+
+/* Drains of one pod each; how many are evicted at once. */
+static size_t evicted_at_once(const struct pair *p)
 {
 	const struct act_options options = {.pod_wait_ns = 60 * NS_PER_SEC,
-					    .in_flight_max = 9,
-					    .hour_max = hour_max};
-	static const struct act_pod pods[] = {{"p0", "default", "p0", "", false},
-					      {"p1", "default", "p1", "", false}};
+					    .in_flight_max = p->in_flight_max,
+					    .hour_max = p->hour_max};
+	const struct act_pod pods[] = {{"p0", "default", "p0", p->owners[0], false},
+				       {"p1", "default", "p1", p->owners[1], false}};
+	static const struct act_owner owners[] = {{"o1", 3}, {"o2", 3}};
 	struct verify_plan_node of[] = {{.name = "n0", .uid = "u0", .move_count = 1},
 					{.name = "n1", .uid = "u1", .move_count = 1}};
 	struct verify_move moves[] = {
@@ -379,23 +387,32 @@ static size_t evicted_at_once(const char *const zones[2], size_t hour_max)
 		{.namespace = "default", .name = "p1", .uid = "p1", .from = "n1", .node = 1}};
 	const struct verify_plan proof = {
 		.node_count = 2, .nodes = of, .move_count = 2, .moves = moves};
-	const struct act_plan plan = {.proof = &proof, .any_order = true, .refusal = ""};
+	const struct act_plan plan = {.proof = &proof, .any_order = p->any_order, .refusal = ""};
 	const struct act_node nodes[] = {
 		{.name = "n0", .uid = "u0", .pod_count = 1, .pods = &pods[0]},
 		{.name = "n1", .uid = "u1", .pod_count = 1, .pods = &pods[1]}};
-	const struct act_cluster cluster = {.node_count = 2, .nodes = nodes};
+	const struct act_cluster cluster = {
+		.node_count = 2, .nodes = nodes, .owner_count = 2, .owners = owners};
 	const struct act_input in = {.cluster = &cluster, .plan = &plan, .now_ns = BEGIN_NS};
-	struct act_drain drains[] = {
-		{.node = (char *)"n0", .uid = (char *)"u0", .zone = (char *)zones[0]},
-		{.node = (char *)"n1", .uid = (char *)"u1", .zone = (char *)zones[1]}};
+	struct act_drain drains[] = {{.node = (char *)"n0",
+				      .uid = (char *)"u0",
+				      .zone = (char *)p->zones[0],
+				      .mark.phase = MARK_EVICTING},
+				     {.node = (char *)"n1",
+				      .uid = (char *)"u1",
+				      .zone = (char *)p->zones[1],
+				      .mark.phase = MARK_EVICTING}};
+	struct error why = {""};
 	struct act_state s = {.drains = drains, .drain_count = 2};
 	struct act_output out = {0};
 	size_t count;
 
 	for (size_t i = 0; i < 2; i++) {
 		assert_true(act_drain_prove(&drains[i], &plan, BEGIN_NS));
-		act_drain_evict(&s, &drains[i], &options, &in, &nodes[i], &out);
+		assert_false(act_drain_follow(&drains[i], &options, &in, &nodes[i], &why));
 	}
+	for (size_t i = 0; i < 2; i++)
+		act_drain_evict(&s, &drains[i], &options, &in, &nodes[i], &out);
 	count = out.action_count;
 	for (size_t i = 0; i < 2; i++)
 		act_drain_unprove(&drains[i]);
@@ -403,13 +420,91 @@ static size_t evicted_at_once(const char *const zones[2], size_t hour_max)
 	return count;
 }
 
-static void test_zones_and_hours(void **state)
+static void test_pods_at_once(void **state)
 {
+	static const struct pair cases[] = {
+		{{"a", "a"}, {"", ""}, 9, 9, true, 2},
+		{{"a", "b"}, {"", ""}, 9, 9, true, 1},
+		{{"", ""}, {"", ""}, 9, 9, true, 2},
+		{{"a", "a"}, {"", ""}, 1, 9, true, 1},
+		{{"a", "a"}, {"", ""}, 2, 9, true, 2},
+		{{"a", "a"}, {"", ""}, 9, 1, true, 1},
+		{{"a", "a"}, {"", ""}, 9, 2, true, 2},
+		{{"a", "a"}, {"", ""}, 9, 9, false, 1},
+		{{"a", "a"}, {"o1", "o2"}, 9, 9, true, 2},
+		{{"a", "a"}, {"o1", "o1"}, 9, 9, true, 1},
+		{{"a", "a"}, {"o1", "o3"}, 9, 9, true, 1}, /* which is not known */
+	};
+
 	(void)state;
-	assert_int_equal(evicted_at_once((const char *const[]){"a", "a"}, 9), 2);
-	assert_int_equal(evicted_at_once((const char *const[]){"a", "b"}, 9), 1);
-	assert_int_equal(evicted_at_once((const char *const[]){"", ""}, 9), 2);
-	assert_int_equal(evicted_at_once((const char *const[]){"a", "a"}, 1), 1);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(evicted_at_once(&cases[i]), cases[i].evicted);
+}
+
+/* --- an eviction ------------------------------------------------------------------------------ */
+
+/* Seconds until the pod is tried again. */
+static void test_waits_after_refusals(void **state)
+{
+	static const int budget_s[] = {2, 4, 8, 16, 32, 60, 60, 60, 60, 60, 60, 60};
+	struct eviction v = {.namespace = (char *)"default", .name = (char *)"p"};
+	int64_t now_ns = BEGIN_NS, first_ns = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(budget_s) / sizeof(budget_s[0]); i++) {
+		int64_t wait_ns = budget_s[i] * NS_PER_SEC;
+
+		assert_true(eviction_is_due(&v, now_ns));
+		eviction_ask(&v, now_ns);
+		assert_false(eviction_is_due(&v, now_ns));
+		eviction_answer(&v, ACT_NOT_YET, "", ++now_ns);
+		first_ns = first_ns ? first_ns : now_ns;
+		assert_true(v.refused_ns == first_ns);
+		assert_false(eviction_is_due(&v, now_ns + wait_ns - 1));
+		now_ns += wait_ns;
+	}
+	eviction_ask(&v, now_ns);
+	eviction_answer(&v, ACT_UNKNOWN, "", now_ns);
+	assert_false(eviction_is_due(&v, now_ns + 15 * NS_PER_SEC - 1));
+	assert_true(eviction_is_due(&v, now_ns + 15 * NS_PER_SEC));
+	eviction_answer(&v, ACT_NEVER, "no", now_ns);
+	assert_false(eviction_is_due(&v, now_ns + 3600 * NS_PER_SEC));
+	assert_string_equal(v.failure.text, "pod default/p cannot be evicted: no");
+}
+
+static void test_what_is_seen_of_an_eviction(void **state)
+{
+	static const struct {
+		bool asked, gone; /* before */
+		int64_t evicted_s; /* -1: it was not */
+		bool there, ends; /* now */
+		int64_t then_s; /* evicted, after it; -1: it is not */
+		int64_t refused_s; /* -1: it is not */
+	} cases[] = {
+		{false, false, -1, true, false, -1, -1},
+		{false, false, -1, true, true, 100, -1}, /* by another */
+		{false, false, -1, false, false, -1, -1}, /* it was gone before */
+		{true, false, -1, false, false, 100, -1}, /* the answer was lost */
+		{true, true, -1, false, false, -1, -1},
+		{true, false, 85, true, false, 85, -1},
+		{true, false, 84, true, false, -1, 84}, /* it stays */
+		{true, false, 50, true, true, 50, -1},
+		{true, false, 50, false, false, 50, -1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct eviction v = {.asked = cases[i].asked, .gone = cases[i].gone};
+
+		if (cases[i].evicted_s >= 0)
+			v.evicted_ns = cases[i].evicted_s * NS_PER_SEC;
+		eviction_see(&v, cases[i].there, cases[i].ends, 100 * NS_PER_SEC);
+		assert_true(v.evicted_ns ==
+			    (cases[i].then_s < 0 ? 0 : cases[i].then_s * NS_PER_SEC));
+		assert_true(v.refused_ns ==
+			    (cases[i].refused_s < 0 ? 0 : cases[i].refused_s * NS_PER_SEC));
+		assert_int_equal(v.gone, !cases[i].there);
+	}
 }
 
 static void test_rate(void **state)
@@ -436,7 +531,9 @@ int main(void)
 		cmocka_unit_test(test_unreadable_annotation),
 		cmocka_unit_test(test_undo),
 		cmocka_unit_test(test_rest),
-		cmocka_unit_test(test_zones_and_hours),
+		cmocka_unit_test(test_pods_at_once),
+		cmocka_unit_test(test_waits_after_refusals),
+		cmocka_unit_test(test_what_is_seen_of_an_eviction),
 		cmocka_unit_test(test_rate),
 	};
 

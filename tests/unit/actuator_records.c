@@ -10,6 +10,7 @@
 #include "aggregator/actuator/lease.h"
 #include "aggregator/actuator/mark.h"
 #include "shared/clock.h"
+#include "shared/document.h"
 #include "tests/stack.h"
 
 /* --- marks ------------------------------------------------------------------------------------ */
@@ -102,8 +103,14 @@ static void test_who_holds_it(void **state)
 	}
 	now_ns += 16 * NS_PER_SEC;
 	read_lease(&r, "b", "2099-01-01T00:00:02.000000Z", now_ns);
+	read_lease(&r, "b", "2099-01-01T00:00:02.000000Z", now_ns + 14 * NS_PER_SEC);
 	assert_int_equal(lease_decide(&r, "a", now_ns + 15 * NS_PER_SEC), LEASE_WAIT);
-	assert_int_equal(lease_decide(&r, "a", now_ns + 16 * NS_PER_SEC), LEASE_TAKE);
+	assert_int_equal(lease_decide(&r, "a", now_ns + 15 * NS_PER_SEC + 1), LEASE_TAKE);
+	/* Another holder of the same time. */
+	now_ns += 14 * NS_PER_SEC;
+	read_lease(&r, "c", "2099-01-01T00:00:02.000000Z", now_ns);
+	assert_int_equal(lease_decide(&r, "a", now_ns + 15 * NS_PER_SEC), LEASE_WAIT);
+	assert_int_equal(lease_decide(&r, "a", now_ns + 15 * NS_PER_SEC + 1), LEASE_TAKE);
 }
 
 /* A Lease that is deleted while "b" holds it comes back without a holder, for both. */
@@ -144,6 +151,24 @@ static void test_answers_that_are_no_lease(void **state)
 	}
 }
 
+/* What an object says that others may write: transitions, replicas, seconds. */
+static void test_counts(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t count;
+	} cases[] = {{"0", 0},	 {"7.9", 7},	{"99", 99}, {"100", -5},   {"-1", -5},
+		     {"{}", -5}, {"\"7\"", -5}, {"", -5},   {"1e300", -5}, {"null", -5}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		cJSON *json = cJSON_Parse(cases[i].text);
+
+		assert_int_equal(document_count(json, "", 100, -5), cases[i].count);
+		cJSON_Delete(json);
+	}
+}
+
 static void expect_body(const struct lease_record *r, const char *holder, const char *text)
 {
 	struct buf body = BUF_INIT;
@@ -177,6 +202,7 @@ static void expect_paused(const char *annotations, bool paused)
 	cJSON_AddItemToObject(meta, "annotations", cJSON_Parse(annotations));
 	assert_true(lease_read(json, 1, &r));
 	assert_int_equal(r.paused, paused);
+	assert_int_equal(r.transitions, 0);
 	cJSON_Delete(json);
 }
 
@@ -199,6 +225,7 @@ int main(void)
 		cmocka_unit_test(test_who_holds_it),
 		cmocka_unit_test(test_a_lease_that_is_deleted),
 		cmocka_unit_test(test_answers_that_are_no_lease),
+		cmocka_unit_test(test_counts),
 		cmocka_unit_test(test_requests_of_the_lease),
 		cmocka_unit_test(test_pause),
 	};

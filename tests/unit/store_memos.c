@@ -95,6 +95,10 @@ static void test_replaced_by_name(void **state)
 	expect_after_restart("drain=timers slack=one ");
 	save("two", NULL, true, STORE_SAVED);
 	expect_after_restart("drain=timers slack=two ");
+	store_fixture_stop(&s);
+	sql("UPDATE plan_state SET state = x'' WHERE name = 'slack'");
+	store_event_free(store_fixture_open(&s));
+	expect_after_restart("drain=timers slack= ");
 }
 
 static void test_unfinished_saves_come_to_nothing(void **state)

@@ -134,17 +134,19 @@ static bool accept_one(struct event_loop *l)
 	int fd = accept4(l->server->listener.fd, (struct sockaddr *)&from, &len,
 			 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-	if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
-		return true;
-	if (fd < 0 && errno != EWOULDBLOCK) {
-		pause_accepting(l);
-		return false;
-	}
-	l->pauses = 0;
-	/* The library closes a connection for which it has no memory. */
-	if (fd >= 0)
+	if (fd >= 0) {
+		l->pauses = 0;
+		/* The library closes a connection for which it has no memory. */
 		MHD_add_connection(l->daemon, fd, (const struct sockaddr *)&from, len);
-	return fd >= 0;
+		return true;
+	}
+	if (errno == EINTR || errno == ECONNABORTED)
+		return true;
+	if (errno == EWOULDBLOCK)
+		l->pauses = 0;
+	else
+		pause_accepting(l);
+	return false;
 }
 
 /* The library from version 1.0 on counts new connections when it runs next. */
