@@ -56,7 +56,7 @@ static bool read_members(const cJSON *json, struct mark *m)
 	if (!copy_text(json, "plan", m->plan, sizeof(m->plan)) ||
 	    !copy_text(json, "holder", m->holder, sizeof(m->holder)) ||
 	    !copy_text(json, "since", since, sizeof(since)) ||
-	    timefmt_parse(since, &m->since_ns, NULL) ||
+	    timefmt_parse(since, &m->since_ns, NULL) || m->since_ns < 0 ||
 	    !copy_text(json, "phase", phase, sizeof(phase)))
 		return false;
 	m->phase = MARK_CLAIMED;

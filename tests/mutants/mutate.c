@@ -235,11 +235,14 @@ static void find_arguments(struct scan *s, size_t at)
 	find_swap(s, second - 2, 2);
 }
 
-/* Behind the call that allocates memory and begins at `at`; `at` where there is none. */
-static size_t skip_allocation(const struct scan *s, size_t at)
+/*
+ * Behind the call at `at` that allocates memory, where more is as good, or asserts, which no input
+ * makes fail; `at` where there is none.
+ */
+static size_t skip_call(const struct scan *s, size_t at)
 {
 	static const char *const names[] = {"mem_alloc(", "mem_zalloc(", "mem_realloc(",
-					    "buf_reserve("};
+					    "buf_reserve(", "assert("};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!is_word(s->text[at - 1]) &&
@@ -251,7 +254,7 @@ static size_t skip_allocation(const struct scan *s, size_t at)
 static void find_changes(struct scan *s)
 {
 	for (size_t at = 1; at < s->len; at++) {
-		at = skip_allocation(s, at);
+		at = skip_call(s, at);
 		if (!s->is_code[at])
 			continue;
 		find_operator(s, at);

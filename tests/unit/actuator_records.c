@@ -48,6 +48,7 @@ static void test_unreadable_marks(void **state)
 		"{\"plan\":\"p\",\"holder\":\"h\",\"since\":\"now\"}",
 		"{\"plan\":\"p\",\"holder\":\"h\",\"since\":\"2026-01-01T00:00:00Z\"}",
 		"{\"plan\":\"p\",\"holder\":\"h\",\"since\":\"2026-01-01T00:00:00Z\",\"phase\":\"none\"}",
+		"{\"plan\":\"p\",\"holder\":\"h\",\"since\":\"1700-01-01T00:00:00Z\",\"phase\":\"claimed\"}",
 	};
 	/* clang-format on */
 
