@@ -61,16 +61,6 @@ static int compare_container(const void *a, const void *b)
 	return COMPARE(ra->place, rb->place) ?: compare_name(ra, rb);
 }
 
-/* Agents list what they found, often in order. */
-static bool in_order(struct usage_ref *const *refs, size_t count,
-		     int (*compare)(const void *, const void *))
-{
-	for (size_t i = 1; i < count; i++)
-		if (compare(&refs[i - 1], &refs[i]) > 0)
-			return false;
-	return true;
-}
-
 static struct latest latest_if(bool known, float value)
 {
 	return (struct latest){.value = known ? value : 0, .known = known};
@@ -284,12 +274,6 @@ static size_t collect_containers(struct usage_node *n, struct stats_scratch *s)
 	return count;
 }
 
-static void sort(struct usage_ref **refs, size_t count, int (*compare)(const void *, const void *))
-{
-	if (!in_order(refs, count, compare))
-		qsort(refs, count, sizeof(struct usage_ref *), compare);
-}
-
 /* References of one name have one place. */
 static void place_pods(struct usage_ref **pods, size_t count)
 {
@@ -321,10 +305,10 @@ static void make_order(struct usage_node *n, struct stats_scratch *s)
 
 	o->layout = n->layout;
 	o->pods = (uint32_t)collect_pods(n, s);
-	sort(s->pods, o->pods, compare_pod);
+	array_sort(s->pods, o->pods, sizeof(struct usage_ref *), compare_pod);
 	place_pods(s->pods, o->pods);
 	o->containers = (uint32_t)collect_containers(n, s);
-	sort(s->containers, o->containers, compare_container);
+	array_sort(s->containers, o->containers, sizeof(struct usage_ref *), compare_container);
 	free(o->refs);
 	o->refs = mem_alloc((o->pods + o->containers + 1) * sizeof(*o->refs));
 	note_order(n, s->pods, o->pods, o->refs);

@@ -255,8 +255,7 @@ static const struct kube_pod *find_pod(const struct view *v, const char *node, c
 	for (size_t i = 0; n && i < n->pod_count; i++) {
 		const struct view_pod *p = &n->pods[i];
 
-		if (p->pod && (strcmp(view_pod_uid(p), uid) == 0 ||
-			       (p->use && strcmp(p->use->uid, uid) == 0)))
+		if (p->pod && strcmp(p->use ? p->use->uid : view_pod_uid(p), uid) == 0)
 			return p->pod;
 	}
 	return NULL;
@@ -314,13 +313,11 @@ static struct demand_entry *find_entry(struct demand *d, const struct usage_node
 	return r->demand;
 }
 
+/* most: the bucket of all the machine has. */
 static void count_cpu(struct demand_record *r, const struct interval *i, const struct entry *e,
-		      double weight)
+		      unsigned int most, double weight)
 {
 	struct demand_reader reader = demand_read(interval_demand(i, e), e->demand_len);
-	unsigned int most =
-		histogram_bucket((double)i->node.cpu_capacity_milli * USAGE_CPU_TOLERANCE,
-				 HISTOGRAM_CPU_X0);
 	double samples = 0, each;
 
 	while (demand_next(&reader))
@@ -338,9 +335,10 @@ static void count_start(struct demand_day *day, const struct interval *i, const 
 	double milli = 0;
 
 	while (demand_next(&reader))
-		milli = reader.index ? HISTOGRAM_CPU_X0 * pow(HISTOGRAM_GROWTH, reader.index - 0.5)
-				     : 0;
-	milli = fmin(milli, (double)i->node.cpu_capacity_milli);
+		;
+	if (reader.index)
+		milli = fmin(HISTOGRAM_CPU_X0 * pow(HISTOGRAM_GROWTH, reader.index - 0.5),
+			     (double)i->node.cpu_capacity_milli);
 	day->start_milli = fmaxf(day->start_milli, (float)milli);
 }
 
@@ -359,7 +357,7 @@ static void count_memory(struct demand_day *day, const struct usage *u, int64_t 
 }
 
 static void count_interval(struct demand_entry *to, const struct interval *i, const struct entry *e,
-			   const struct kernel_limits *limits)
+			   const struct kernel_limits *limits, unsigned int most)
 {
 	const struct usage *u = &e->usage;
 	struct demand_record *r;
@@ -372,7 +370,7 @@ static void count_interval(struct demand_entry *to, const struct interval *i, co
 	weight = weight_at(r, i->end_ns);
 	day = day_of(r, i->end_ns);
 	if (!e->starting)
-		count_cpu(r, i, e, weight);
+		count_cpu(r, i, e, most, weight);
 	else if (day)
 		count_start(day, i, e);
 	if (day)
@@ -390,6 +388,10 @@ static void count_interval(struct demand_entry *to, const struct interval *i, co
 
 void demand_apply(struct demand *d, struct usage_node *n, const struct interval *interval)
 {
+	unsigned int most =
+		histogram_bucket((double)interval->node.cpu_capacity_milli * USAGE_CPU_TOLERANCE,
+				 HISTOGRAM_CPU_X0);
+
 	for (size_t i = 0; i < n->ref_count; i++) {
 		struct usage_ref *r = &n->refs[i];
 		const struct entry *e = &interval->entries[r->use];
@@ -399,7 +401,7 @@ void demand_apply(struct demand *d, struct usage_node *n, const struct interval 
 			continue;
 		to = find_entry(d, n, r, interval->end_ns);
 		if (to)
-			count_interval(to, interval, e, r->limits);
+			count_interval(to, interval, e, r->limits, most);
 	}
 }
 
