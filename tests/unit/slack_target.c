@@ -77,17 +77,6 @@ static void a_share_is_rounded_up_and_never_beyond(void **state)
 	}
 }
 
-static void nonsense_is_refused_by_name(void **state)
-{
-	struct error error;
-
-	(void)state;
-	assert_int_not_equal(slack_rate_check(1000000, &error), 0);
-	assert_string_equal(error.text, "a slack rate of 1.000000 is not in [0, 1)");
-	assert_int_not_equal(slack_rate_check(-100000, &error), 0);
-	assert_string_equal(error.text, "a slack rate of -0.100000 is not in [0, 1)");
-}
-
 static void without_nodes_there_is_no_unit(void **state)
 {
 	struct slack_target_input in = {.granularity = 5, .extra = {1000, GIB}};
@@ -335,7 +324,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rates_are_read_exactly),
 		cmocka_unit_test(a_share_is_rounded_up_and_never_beyond),
-		cmocka_unit_test(nonsense_is_refused_by_name),
 		cmocka_unit_test(without_nodes_there_is_no_unit),
 		cmocka_unit_test(shapes_that_fit_nowhere_are_named),
 		cmocka_unit_test(as_many_units_fit_on_a_node_as_it_was_cut_into),

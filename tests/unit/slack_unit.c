@@ -191,76 +191,11 @@ static void drains_are_judged_by_the_units_after_them(void **state)
 			    "and 1 of 1 would have no place");
 }
 
-#define SECOND 1000000000LL
-
-static void options_out_of_range_change_nothing(void **state)
-{
-	const struct slack_options good = {.granularity = 1000,
-					   .cpu_share = 1,
-					   .mem_share = 1,
-					   .from_arrivals = true,
-					   .node_start_ns = SECOND,
-					   .arrivals_keep_ns = 86400 * SECOND};
-	static const struct {
-		size_t at;
-		int64_t value;
-		const char *says; /* NULL: it is good */
-	} rows[] = {
-#define ROW(member, value, says) {offsetof(struct slack_options, member), value, says}
-		ROW(rate_ppm, -1, "is not in [0, 1)"),
-		ROW(rate_ppm, 1000000, "is not in [0, 1)"),
-		ROW(rate_ppm, INT64_MAX, "is not in [0, 1)"),
-		ROW(rate_ppm, INT64_MIN + 1, "is not in [0, 1)"),
-		ROW(rate_ppm, 999999, NULL),
-		ROW(unneeded_ns, -1, "is negative"),
-		ROW(node_start_ns, SECOND - 1, "is not in 1s..24h"),
-		ROW(node_start_ns, 86400 * SECOND, NULL),
-		ROW(node_start_ns, 86400 * SECOND + 1, "is not in 1s..24h"),
-		ROW(arrivals_keep_ns, 86400 * SECOND - 1, "less than a day"),
-	};
-	struct slack_result none;
-	struct slack_options o;
-	struct error why;
-
-	(void)state;
-	slack_fixture_step(&f);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		o = good;
-		memcpy((char *)&o + rows[i].at, &rows[i].value, sizeof(rows[i].value));
-		if (!rows[i].says) {
-			assert_int_equal(
-				slack_step(f.state, f.place, f.view, f.now_ns, &o, &none, &why), 0);
-			slack_result_fini(&none);
-			continue;
-		}
-		assert_int_not_equal(
-			slack_step(f.state, f.place, f.view, f.now_ns, &o, &none, &why), 0);
-		assert_non_null(strstr(why.text, rows[i].says));
-	}
-	for (int i = 0; i < 6; i++) {
-		static const double shares[] = {0, 1.5, -1};
-
-		o = good;
-		*(i % 2 ? &o.cpu_share : &o.mem_share) = shares[i / 2];
-		assert_int_not_equal(
-			slack_step(f.state, f.place, f.view, f.now_ns, &o, &none, &why), 0);
-		assert_non_null(strstr(why.text, "are not in (0, 1]"));
-	}
-	for (int i = 0; i < 2; i++) {
-		o = good;
-		o.granularity = i ? 1001 : 0;
-		assert_int_not_equal(
-			slack_step(f.state, f.place, f.view, f.now_ns, &o, &none, &why), 0);
-		assert_non_null(strstr(why.text, i ? "granularity of 1001" : "granularity of 0"));
-	}
-}
-
 #define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(options_out_of_range_change_nothing),
 		test(pods_of_daemon_sets_make_nodes_smaller),
 		test(a_unit_and_its_count_change_together_and_late),
 		test(a_unit_that_no_node_holds_is_given_up_at_once),

@@ -209,9 +209,8 @@ void slack_state_set_limit(struct slack_state *s, bool (*out_of_time)(void *ctx)
 /*
  * One step. The simulation is of this view (place_new() or place_update()), without added pods;
  * afterwards all placeholders are on it, as changes that place_update() or a place_revert() to
- * before undoes. 0 and a result for slack_result_fini(); or -EINVAL for an option out of range,
- * with its name, and no change; or -EINTR at the time limit: placeholders stay where they were,
- * and the next step starts anew.
+ * before undoes. 0 and a result for slack_result_fini(); or -EINTR at the time limit: placeholders
+ * stay where they were, and the next step starts anew.
  */
 int slack_step(struct slack_state *s, struct place *p, struct view *v, int64_t now_ns,
 	       const struct slack_options *o, struct slack_result *out, struct error *error);

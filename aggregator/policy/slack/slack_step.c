@@ -46,32 +46,6 @@ void slack_options_default(struct slack_options *o)
 	};
 }
 
-static bool is_share(double share)
-{
-	return share > 0 && share <= 1;
-}
-
-/* 0 or -EINVAL. */
-static int check_options(const struct slack_options *o, struct error *error)
-{
-	if (slack_rate_check(o->rate_ppm, error))
-		return -EINVAL;
-	if (o->granularity < 1 || o->granularity > SLACK_GRANULARITY_MAX)
-		error_set(error, "a slack granularity of %u is not in 1..%d", o->granularity,
-			  SLACK_GRANULARITY_MAX);
-	else if (o->unneeded_ns < 0)
-		error_set(error, "the time after which slack is unneeded is negative");
-	else if (o->from_arrivals && (o->node_start_ns < SECOND || o->node_start_ns > DAY))
-		error_set(error, "the time that a node needs to start is not in 1s..24h");
-	else if (o->from_arrivals && o->arrivals_keep_ns < DAY)
-		error_set(error, "arrivals are kept for less than a day");
-	else if (!is_share(o->cpu_share) || !is_share(o->mem_share))
-		error_set(error, "the shares of CPU and memory that may be used are not in (0, 1]");
-	else
-		return 0;
-	return -EINVAL;
-}
-
 const char *slack_cause_name(enum slack_cause c)
 {
 	static const char *const names[SLACK_CAUSES] = {
@@ -415,8 +389,6 @@ int slack_step(struct slack_state *s, struct place *p, struct view *v, int64_t n
 			      .tries = o->displace_max};
 	bool whole;
 
-	if (check_options(o, error))
-		return -EINVAL;
 	*out = (struct slack_result){.view = view_hold(v)};
 	whole = run_step(&r);
 	run_fini(&r);

@@ -50,15 +50,6 @@ void slack_amount_max(struct slack_amount *to, const struct slack_amount *other)
 
 /* --- the rate */
 
-int slack_rate_check(int64_t rate_ppm, struct error *error)
-{
-	if (rate_ppm >= 0 && rate_ppm < SLACK_PPM)
-		return 0;
-	return error_fail(error, -EINVAL, "a slack rate of %s%lld.%06lld is not in [0, 1)",
-			  rate_ppm < 0 ? "-" : "", llabs((long long)rate_ppm) / SLACK_PPM,
-			  llabs((long long)rate_ppm) % SLACK_PPM);
-}
-
 /* Digits with at most one point. False: no number, or too many digits; *fine: finer than a unit. */
 static bool read_decimal(const char **at, int64_t unit, int64_t *value, bool *fine)
 {
@@ -95,10 +86,10 @@ int slack_rate_parse(const char *text, int64_t *rate_ppm, struct error *error)
 	at += strspn(at, " \t");
 	at += *at == '%';
 	at += strspn(at, " \t");
-	fault = !read || *at ? "is no rate: one is like 0.1 or 10%"
-		: fine	     ? "is finer than a millionth"
-		: slack_rate_check(negative ? -value : value, NULL) ? "is not in [0, 1)"
-								    : NULL;
+	fault = !read || *at				    ? "is no rate: one is like 0.1 or 10%"
+		: fine					    ? "is finer than a millionth"
+		: (negative && value) || value >= SLACK_PPM ? "is not in [0, 1)"
+							    : NULL;
 	if (fault)
 		return error_fail(error, -EINVAL, "\"%.60s\" %s", text, fault);
 	*rate_ppm = value;

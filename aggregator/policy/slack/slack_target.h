@@ -30,8 +30,6 @@ void slack_amount_max(struct slack_amount *to, const struct slack_amount *other)
  * millionth, or outside of [0, 1); the error quotes the text.
  */
 int slack_rate_parse(const char *text, int64_t *rate_ppm, struct error *error);
-/* The same test for a rate that is a number already. */
-int slack_rate_check(int64_t rate_ppm, struct error *error);
 /* --- the annotation evenkeel.io/slack */
 
 enum slack_asks {
