@@ -443,18 +443,6 @@ static void change_amount(struct quota_book *b, struct quota_entry *e, const cha
 	sum->used += change;
 }
 
-static void change_by(struct quota_book *b, struct quota_entry *e, const struct resources *requests,
-		      int sign)
-{
-	const char *name;
-	int64_t amount;
-
-	for (size_t at = 0; resources_next(requests, &at, &name, &amount);)
-		change_amount(b, e, name, (quota_amount)amount * sign);
-	if (b->options.variant == QUOTA_CORRECTED && !resources_has(requests, RESOURCE_PODS))
-		change_amount(b, e, resource_name(RESOURCE_PODS), sign);
-}
-
 /* The entry to change: a namespace with only the default quota gets its own entry. */
 static struct quota_entry *own_entry(struct quota_book *b, const char *namespace)
 {
@@ -470,23 +458,29 @@ static struct quota_entry *own_entry(struct quota_book *b, const char *namespace
 	return e;
 }
 
-void quota_book_add(struct quota_book *b, const char *namespace, const struct resources *requests)
+static void change_by(struct quota_book *b, const char *namespace, const struct resources *requests,
+		      int sign)
 {
 	struct quota_entry *e = own_entry(b, namespace);
+	const char *name;
+	int64_t amount;
 
 	if (!e)
 		return;
-	e->quota.used_pods++;
-	change_by(b, e, requests, 1);
+	e->quota.used_pods += (uint32_t)sign; /* below 0 it wraps, and adding restores it */
+	for (size_t at = 0; resources_next(requests, &at, &name, &amount);)
+		change_amount(b, e, name, (quota_amount)amount * sign);
+	if (b->options.variant == QUOTA_CORRECTED && !resources_has(requests, RESOURCE_PODS))
+		change_amount(b, e, resource_name(RESOURCE_PODS), sign);
+}
+
+void quota_book_add(struct quota_book *b, const char *namespace, const struct resources *requests)
+{
+	change_by(b, namespace, requests, 1);
 }
 
 void quota_book_subtract(struct quota_book *b, const char *namespace,
 			 const struct resources *requests)
 {
-	struct quota_entry *e = own_entry(b, namespace);
-
-	if (!e)
-		return;
-	e->quota.used_pods--; /* below 0 it wraps, and adding restores it */
-	change_by(b, e, requests, -1);
+	change_by(b, namespace, requests, -1);
 }
