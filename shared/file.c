@@ -163,21 +163,35 @@ static int sync_folder(const char *path)
 	return rc;
 }
 
+int file_write(int fd, const void *data, size_t len)
+{
+	const char *at = data;
+
+	while (len) {
+		ssize_t n = write(fd, at, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
 static int write_new(const char *path, mode_t mode, const void *data, size_t len)
 {
-	int fd, rc = 0;
-	ssize_t n;
+	int fd, rc;
 
 	if (unlink(path) && errno != ENOENT)
 		return -errno;
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (fd < 0)
 		return -errno;
-	n = write(fd, data, len);
-	if (n < 0 || (n == (ssize_t)len && fsync(fd)))
+	rc = file_write(fd, data, len);
+	if (!rc && fsync(fd))
 		rc = -errno;
-	else if (n != (ssize_t)len)
-		rc = -ENOSPC;
 	close(fd);
 	return rc;
 }

@@ -23,6 +23,9 @@ const char *file_name(const char *path);
  */
 int file_replace(const char *path, mode_t mode, const void *data, size_t len, struct error *error);
 
+/* Writes all bytes. 0 or -errno; then a part of them may be written. */
+int file_write(int fd, const void *data, size_t len);
+
 /* Closes a descriptor; nothing if it is negative. */
 void file_close(int fd);
 

@@ -83,20 +83,14 @@ static int ask(struct fetch *f, struct error *why)
 
 static int write_body(struct fetch *f, struct error *why)
 {
-	size_t at = 0;
+	int rc;
 
 	f->bytes += f->body.len;
 	if (f->bytes > BYTES_MAX)
 		return error_fail(why, -EFBIG, "its database is larger than %llu bytes",
 				  (unsigned long long)BYTES_MAX);
-	while (at < f->body.len) {
-		ssize_t n = write(f->file, f->body.data + at, f->body.len - at);
-
-		if (n < 0)
-			return aggregator_fail(why, -errno);
-		at += (size_t)n;
-	}
-	return 0;
+	rc = file_write(f->file, f->body.data, f->body.len);
+	return rc ? aggregator_fail(why, rc) : 0;
 }
 
 /* Until the ack that ends it. */

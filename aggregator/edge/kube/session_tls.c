@@ -25,23 +25,6 @@
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-static int write_all(int fd, const char *text)
-{
-	size_t len = strlen(text);
-
-	while (len) {
-		ssize_t put = write(fd, text, len);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put < 0)
-			return -errno;
-		text += put;
-		len -= (size_t)put;
-	}
-	return 0;
-}
-
 /* second may be NULL. The caller closes the file, also after a failure. */
 static int file_make(struct session_tls_file *f, const char *first, const char *second,
 		     struct error *error)
@@ -52,12 +35,12 @@ static int file_make(struct session_tls_file *f, const char *first, const char *
 	if (f->fd < 0)
 		rc = -errno;
 	if (rc == 0)
-		rc = write_all(f->fd, first);
+		rc = file_write(f->fd, first, strlen(first));
 	/* The first text may lack its line end. */
 	if (rc == 0 && second)
-		rc = write_all(f->fd, "\n");
+		rc = file_write(f->fd, "\n", 1);
 	if (rc == 0 && second)
-		rc = write_all(f->fd, second);
+		rc = file_write(f->fd, second, strlen(second));
 	if (rc)
 		return error_fail(error, -EINVAL, "cannot be kept in memory: %s", strerror(-rc));
 	snprintf(f->path, sizeof(f->path), "/proc/self/fd/%d", f->fd);
