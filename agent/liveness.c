@@ -35,6 +35,7 @@
 #include "shared/file.h"
 #include "shared/log.h"
 #include "shared/mem.h"
+#include "shared/utf8.h"
 
 #define PROC	"/proc"
 #define WAIT_NS (5 * NS_PER_SEC)
@@ -162,9 +163,9 @@ void liveness_write(int fd, const struct error *status)
 {
 	char text[sizeof(status->text)] = "";
 
+	snprintf(text, sizeof(text), "%s", status->text);
 	/* Reasons come from aggregators, and go to terminals. */
-	for (size_t i = 0; status->text[i]; i++)
-		text[i] = iscntrl((unsigned char)status->text[i]) ? '?' : status->text[i];
+	utf8_replace_controls(text, '?');
 	if (lseek(fd, 0, SEEK_SET) || write(fd, text, sizeof(text)) < 0)
 		log_warn("--status-file: cannot write: %s", strerror(errno));
 }

@@ -16,12 +16,14 @@
 #include <assert.h>
 #include <errno.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "shared/clock.h"
 #include "shared/demand.h"
 #include "shared/frame.h"
 #include "shared/message.h"
+#include "shared/utf8.h"
 
 #define NUMBER_MAX   1000000000000000000LL /* bytes, millicores, seconds */
 #define COUNTER_MAX  (1LL << 53)
@@ -579,15 +581,6 @@ void body_encode_ack(const struct ack *ack, struct buf *out)
 	message_encode(&ack_message, &m, out);
 }
 
-/* The text will be logged: cut, and without control characters. */
-static void take_reason(char *to, size_t size, struct span text)
-{
-	size_t len = text_len(text);
-
-	for (size_t i = 0; i < len && i < size - 1; i++)
-		to[i] = text.data[i] < ' ' || text.data[i] == 0x7f ? ' ' : (char)text.data[i];
-}
-
 static uint32_t clamp(uint32_t value, uint32_t low, uint32_t high)
 {
 	return value < low ? low : value > high ? high : value;
@@ -605,7 +598,9 @@ int body_decode_ack(const void *data, size_t len, struct ack *ack, struct error 
 	if (m.ack.interval_ms)
 		m.ack.interval_ms = clamp(m.ack.interval_ms, INTERVAL_MS_MIN, INTERVAL_MS_MAX);
 	m.ack.wait_ms = clamp(m.ack.wait_ms, 0, WAIT_MS_MAX);
-	take_reason(m.ack.reason, sizeof(m.ack.reason), m.reason);
+	snprintf(m.ack.reason, sizeof(m.ack.reason), "%.*s", (int)text_len(m.reason),
+		 (const char *)m.reason.data);
+	utf8_replace_controls(m.ack.reason, ' '); /* it will be logged */
 	*ack = m.ack;
 	return 0;
 }

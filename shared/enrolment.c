@@ -8,7 +8,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "shared/utf8.h"
 
 static_assert(ENROLMENT_PUBLIC_LEN == crypto_box_PUBLICKEYBYTES, "public key");
 static_assert((int)KEY_LEN == (int)crypto_box_SECRETKEYBYTES, "private key");
@@ -140,7 +143,6 @@ static int read_enrolment(const struct buf *plain, const struct frame_header *h,
 static int read_answer(const struct buf *plain, struct enrolment_answer *a, struct error *error)
 {
 	struct answer_body b = {0};
-	size_t len;
 
 	if (message_decode(&answer_message, span_of(plain->data, plain->len), &b, error))
 		return -EBADMSG;
@@ -154,13 +156,9 @@ static int read_answer(const struct buf *plain, struct enrolment_answer *a, stru
 		.wait_ms = b.wait_ms < WAIT_MS_MAX ? b.wait_ms : WAIT_MS_MAX,
 		.stamp_ns = b.stamp_ns < INT64_MAX ? b.stamp_ns : INT64_MAX,
 	};
-	len = b.reason.len < sizeof(a->reason) ? b.reason.len : sizeof(a->reason) - 1;
-	if (len)
-		memcpy(a->reason, b.reason.data, len);
-	/* It is logged. */
-	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)a->reason[i] < ' ' || a->reason[i] == 0x7f)
-			a->reason[i] = '?';
+	snprintf(a->reason, sizeof(a->reason), "%.*s", (int)b.reason.len,
+		 (const char *)b.reason.data);
+	utf8_replace_controls(a->reason, '?'); /* it is logged */
 	if (b.status == ENROLMENT_DONE) {
 		memcpy(a->key.secret, b.key.data, KEY_LEN);
 		key_set_id(&a->key);

@@ -7,27 +7,20 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shared/array.h"
 #include "shared/mem.h"
+#include "shared/utf8.h"
 
 void options_quote(const char *text, char out[QUOTED_LEN])
 {
-	size_t used = 0;
+	enum { MOST = QUOTED_LEN - 8 };
 
-	out[used++] = '"';
-	for (; *text; text++) {
-		if (used > QUOTED_LEN - 8) {
-			memcpy(out + used, "...", 3);
-			used += 3;
-			break;
-		}
-		out[used++] = (unsigned char)*text < ' ' || *text == 127 ? '?' : *text;
-	}
-	out[used++] = '"';
-	out[used] = '\0';
+	snprintf(out, QUOTED_LEN, "\"%.*s%s\"", MOST, text, strlen(text) > MOST ? "..." : "");
+	utf8_replace_controls(out, '?');
 }
 
 static void format_bound(const struct option_spec *spec, double bound, struct buf *out)

@@ -109,6 +109,13 @@ bool utf8_is_clean(const char *text)
 	return true;
 }
 
+void utf8_replace_controls(char *text, char by)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = by;
+}
+
 void utf8_clean(char *text)
 {
 	char *to = text;

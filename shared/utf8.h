@@ -23,6 +23,8 @@ bool utf8_is_valid(const char *text, size_t len);
 bool utf8_is_clean(const char *text);
 /* Replaces unsafe characters by "?", in place. */
 void utf8_clean(char *text);
+/* Replaces ASCII controls (C0, DEL), in place: the text becomes one line of a log. */
+void utf8_replace_controls(char *text, char by);
 /*
  * Appends equivalent JSON: unsafe characters become escapes in strings (\u202e, \ufffd for invalid
  * UTF-8) and blanks elsewhere, except line breaks. A NUL follows.

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shared/utf8.h"
+
 /* As far as they are kept, and zero behind each text. */
 static struct unreadable named(const char *namespace, const char *name)
 {
@@ -37,9 +39,7 @@ void unreadables_put(struct unreadables *u, const char *namespace, const char *n
 	snprintf(new.node, sizeof(new.node), "%s", node);
 	snprintf(new.why, sizeof(new.why), "%s", why);
 	/* One line of a log, whatever somebody's name is. */
-	for (char *c = new.why; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 127)
-			*c = ' ';
+	utf8_replace_controls(new.why, ' ');
 	u->of[at] = new;
 	u->count += at == u->count;
 }

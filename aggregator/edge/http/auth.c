@@ -44,6 +44,7 @@
 #include "shared/clock.h"
 #include "shared/endpoint.h"
 #include "shared/mem.h"
+#include "shared/utf8.h"
 
 struct auth {
 	/* fixed after start */
@@ -103,9 +104,7 @@ refuse(struct auth *auth, struct auth_refusal *r, enum access_refusal reason,
 {
 	MEM_FORMAT(r->text, sizeof(r->text), format);
 	/* Paths and names come from clients, and the text goes into a log line. */
-	for (char *c = r->text; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
+	utf8_replace_controls(r->text, '?');
 	r->reason = reason;
 	r->failure = failure;
 	r->retry_after_s = 0;

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <sodium.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -23,6 +24,7 @@
 #include "shared/array.h"
 #include "shared/file.h"
 #include "shared/mem.h"
+#include "shared/utf8.h"
 
 #define POD_FOLDER "/var/run/secrets/kubernetes.io/serviceaccount"
 
@@ -325,14 +327,13 @@ int kube_url_check_proxy(const char *text, struct error *error)
 
 const char *kube_text_line(const char *text, char *out, size_t size)
 {
-	size_t len = 0;
+	size_t most = size - 3;
 
-	assert(size > 2);
-	for (; text && *text && len < size - 3; text++)
-		out[len++] = (char)((unsigned char)*text < ' ' || *text == 0x7f ? ' ' : *text);
-	for (size_t dots = text && *text ? 2 : 0; dots; dots--)
-		out[len++] = '.';
-	out[len] = '\0';
+	assert(size >= 3);
+	if (!text)
+		text = "";
+	snprintf(out, size, "%.*s%s", (int)most, text, strlen(text) > most ? ".." : "");
+	utf8_replace_controls(out, ' ');
 	return out;
 }
 

@@ -18,6 +18,7 @@
 #include "shared/clock.h"
 #include "shared/log.h"
 #include "shared/mem.h"
+#include "shared/utf8.h"
 
 static void step(struct feed *f, struct reflector_event *e);
 
@@ -48,9 +49,7 @@ static void note_skipped(struct feed *f, const char *format, ...)
 
 	MEM_FORMAT(source->skipped_last, sizeof(source->skipped_last), format);
 	/* Names come from outside; a log entry is one line. */
-	for (char *c = source->skipped_last; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 127)
-			*c = ' ';
+	utf8_replace_controls(source->skipped_last, ' ');
 	f->unreported = true;
 	if (!f->skip_logged)
 		log_warn("passed over %s", source->skipped_last);

@@ -13,6 +13,7 @@
 
 #include "aggregator/model/object_json.h"
 #include "shared/clock.h"
+#include "shared/utf8.h"
 
 #define RETRY_AFTER_MAX_S 300.0
 
@@ -25,9 +26,7 @@ void kube_status_set(struct kube_status *s, int code, const char *message)
 	s->version_unavailable = code == 410;
 	snprintf(s->message, sizeof(s->message), "%s", message);
 	/* The server's text as one log line. */
-	for (char *c = s->message; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 127)
-			*c = ' ';
+	utf8_replace_controls(s->message, ' ');
 }
 
 void kube_status_retry_after(struct kube_status *s, double seconds)

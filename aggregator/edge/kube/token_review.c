@@ -20,6 +20,7 @@
 #include <pthread.h>
 #include <sodium.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,7 @@
 #include "shared/jsonw.h"
 #include "shared/log.h"
 #include "shared/mem.h"
+#include "shared/utf8.h"
 
 /* --- bodies ----------------------------------------------------------------------------------- */
 
@@ -104,12 +106,8 @@ static cJSON *refuse(struct access_answer *a, enum access_verdict verdict, const
 /* Names come from outside, for logs and answers. */
 static void set_user(struct access_answer *a, const char *name)
 {
-	size_t len = 0;
-
-	for (; len < sizeof(a->user) - 1 && name[len]; len++)
-		a->user[len] =
-			(unsigned char)name[len] < ' ' || name[len] == 0x7f ? '?' : name[len];
-	a->user[len] = '\0';
+	snprintf(a->user, sizeof(a->user), "%s", name);
+	utf8_replace_controls(a->user, '?');
 }
 
 cJSON *token_review_read(const char *text, size_t len, const char *audience,
