@@ -15,12 +15,7 @@ static struct model_place *find_or_add(struct model *m, const char *name)
 {
 	struct model_place *p;
 
-	HASH_FIND_STR(m->places, name, p);
-	if (p)
-		return p;
-	p = mem_zalloc(1, sizeof(*p));
-	p->name = mem_strdup(name);
-	HASH_ADD_KEYPTR(hh, m->places, p->name, strlen(p->name), p);
+	HASH_INTERN(m->places, p, name, name);
 	return p;
 }
 

@@ -145,10 +145,8 @@ static struct holder *holder_of(struct node_keys *k, const char *node, int64_t n
 		forget_ended(k, now_ns);
 	if (h || HASH_COUNT(k->holders) >= k->nodes_max)
 		return h;
-	h = mem_zalloc(1, sizeof(*h));
-	h->node = mem_strdup(node);
+	HASH_NEW(k->holders, h, node, mem_strdup(node));
 	h->pod = mem_strdup("");
-	HASH_ADD_KEYPTR(hh, k->holders, h->node, strlen(h->node), h);
 	return h;
 }
 

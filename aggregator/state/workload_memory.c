@@ -106,12 +106,7 @@ void workload_memory_note(struct workload_memory *m, const struct workload_use *
 	double before, all;
 	struct workload *w;
 
-	HASH_FIND_STR(m->hash, use->key, w);
-	if (!w) {
-		w = mem_zalloc(1, sizeof(*w));
-		w->use.key = mem_strdup(use->key);
-		HASH_ADD_KEYPTR(hh, m->hash, w->use.key, strlen(w->use.key), w);
-	}
+	HASH_INTERN(m->hash, w, use.key, use->key);
 	if (w->use.seen_ns != use->seen_ns)
 		w->use.pods = 0;
 	before = w->use.pods;

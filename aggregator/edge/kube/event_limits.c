@@ -51,9 +51,7 @@ static struct event_entry *entry_of(struct event_limits *l, const struct object_
 		free(key);
 		return e;
 	}
-	e = mem_zalloc(1, sizeof(*e));
-	e->key = key;
-	HASH_ADD_KEYPTR(hh, l->entries, e->key, strlen(e->key), e);
+	HASH_NEW(l->entries, e, key, key);
 	return e;
 }
 

@@ -126,14 +126,6 @@ struct backoff_set_entry {
 	UT_hash_handle hh;
 };
 
-static struct backoff_set_entry *find(const struct backoff_set *l, const char *name)
-{
-	struct backoff_set_entry *e;
-
-	HASH_FIND_STR(l->entries, name, e);
-	return e;
-}
-
 void backoff_set_fini(struct backoff_set *l)
 {
 	backoff_set_expire(l, INT64_MAX);
@@ -141,20 +133,17 @@ void backoff_set_fini(struct backoff_set *l)
 
 void backoff_set_add(struct backoff_set *l, const char *name, int64_t until_ns)
 {
-	struct backoff_set_entry *e = find(l, name);
+	struct backoff_set_entry *e;
 
-	if (!e) {
-		e = mem_zalloc(1, sizeof(*e));
-		e->name = mem_strdup(name);
-		HASH_ADD_KEYPTR(hh, l->entries, e->name, strlen(e->name), e);
-	}
+	HASH_INTERN(l->entries, e, name, name);
 	e->until_ns = until_ns;
 }
 
 bool backoff_set_has(const struct backoff_set *l, const char *name, int64_t now_ns)
 {
-	const struct backoff_set_entry *e = find(l, name);
+	const struct backoff_set_entry *e;
 
+	HASH_FIND_STR(l->entries, name, e);
 	return e && e->until_ns > now_ns;
 }
 

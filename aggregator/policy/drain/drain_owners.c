@@ -105,12 +105,10 @@ void drain_owners_count(struct drain_owners *o, const struct kube_pod *pod)
 	if (!*pod->template->owner.uid || !kube_pod_is_active(pod) || pod->deletion_ns != 0)
 		return;
 	if (!owner) {
-		owner = mem_zalloc(1, sizeof(*owner));
-		owner->uid = pod->template->owner.uid;
+		HASH_NEW(o->owners, owner, uid, pod->template->owner.uid);
 		owner->kind = pod->template->owner.kind;
 		owner->name = pod->template->owner.name;
 		owner->wanted = wanted_by(o, pod);
-		HASH_ADD_KEYPTR(hh, o->owners, owner->uid, strlen(owner->uid), owner);
 	}
 	owner->pods++;
 	owner->ready += pod->ready;

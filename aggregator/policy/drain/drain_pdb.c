@@ -78,13 +78,10 @@ static void add_budget(struct drain_pdbs *p, uint32_t which)
 	key = bucket_key(budget->object.namespace,
 			 selector_find_required(budget->selector, &label) ? &label : NULL);
 	HASH_FIND_STR(p->buckets, key, b);
-	if (b) {
+	if (b)
 		free(key);
-	} else {
-		b = mem_zalloc(1, sizeof(*b));
-		b->key = key;
-		HASH_ADD_KEYPTR(hh, p->buckets, b->key, strlen(b->key), b);
-	}
+	else
+		HASH_NEW(p->buckets, b, key, key);
 	ARRAY_ADD(b->which, b->count) = which;
 }
 

@@ -87,11 +87,8 @@ static void count_for_owner(const struct kube_pod *pod, struct cost **owners)
 	if (!*ref->uid)
 		return;
 	HASH_FIND_STR(*owners, ref->uid, c);
-	if (!c) {
-		c = mem_zalloc(1, sizeof(*c));
-		c->uid = ref->uid;
-		HASH_ADD_KEYPTR(hh, *owners, c->uid, strlen(c->uid), c);
-	}
+	if (!c)
+		HASH_NEW(*owners, c, uid, ref->uid);
 	c->used += pod->ready && pod->deletion_ns == 0;
 	c->of = (struct drain_cost){
 		.namespace = pod->object.namespace,

@@ -209,10 +209,8 @@ static void meet_owner(struct owner **owners, const struct kube_pod *pod, bool l
 	if (!*owner_key(pod))
 		return;
 	if (!o) {
-		o = mem_zalloc(1, sizeof(*o));
-		o->uid = owner_key(pod);
+		HASH_NEW(*owners, o, uid, owner_key(pod));
 		o->pod = pod;
-		HASH_ADD_KEYPTR(hh, *owners, o->uid, strlen(o->uid), o);
 	}
 	if (leaving && !o->drained && !slack_is_balloon(pod))
 		o->drained = pod;

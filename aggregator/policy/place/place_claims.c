@@ -161,13 +161,9 @@ static int compare_volumes(const void *a, const void *b)
 
 static void stock_volume(struct place *p, const char *class, struct place_volume *v)
 {
-	struct place_stock *s = find_stock(p, class);
+	struct place_stock *s;
 
-	if (!s) {
-		s = mem_zalloc(1, sizeof(*s));
-		s->class = mem_strdup(class);
-		HASH_ADD_KEYPTR(hh, p->stocks, s->class, strlen(s->class), s);
-	}
+	HASH_INTERN(p->stocks, s, class, class);
 	PLACE_LIST_ADD(&s->volumes, v);
 }
 
@@ -412,11 +408,9 @@ struct place_claim *place_claim_intern(struct place *p, const char *namespace, c
 		free(key);
 		return claim;
 	}
-	claim = mem_zalloc(1, sizeof(*claim));
-	claim->key = key;
+	HASH_NEW(p->claims, claim, key, key);
 	claim->id = p->claim_of.count;
 	PLACE_LIST_ADD(&p->claim_of, claim);
-	HASH_ADD_KEYPTR(hh, p->claims, claim->key, strlen(claim->key), claim);
 	resolve(p, claim);
 	return claim;
 }

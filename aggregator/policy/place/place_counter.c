@@ -21,10 +21,8 @@ uint32_t place_text_intern(struct place_text **table, const char *text, uint32_t
 
 	HASH_FIND_STR(*table, text, t);
 	if (!t) {
-		t = mem_zalloc(1, sizeof(*t));
-		t->text = mem_strdup(text);
+		HASH_NEW(*table, t, text, mem_strdup(text));
 		t->id = (*count)++;
-		HASH_ADD_KEYPTR(hh, *table, t->text, strlen(t->text), t);
 	}
 	return t->id;
 }

@@ -116,11 +116,9 @@ static struct pool *find_pool(struct pool **pools, const struct place_slice *s)
 		free(key);
 		return pool;
 	}
-	pool = mem_zalloc(1, sizeof(*pool));
-	pool->key = key;
+	HASH_NEW(*pools, pool, key, key);
 	pool->newest = s->generation;
 	pool->node = s->node;
-	HASH_ADD_KEYPTR(hh, *pools, pool->key, strlen(pool->key), pool);
 	return pool;
 }
 

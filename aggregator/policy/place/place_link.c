@@ -24,12 +24,7 @@ struct place_namespace *place_namespace_intern(struct place *p, const char *name
 {
 	struct place_namespace *in;
 
-	HASH_FIND_STR(p->namespaces, name, in);
-	if (in)
-		return in;
-	in = mem_zalloc(1, sizeof(*in));
-	in->name = mem_strdup(name);
-	HASH_ADD_KEYPTR(hh, p->namespaces, in->name, strlen(in->name), in);
+	HASH_INTERN(p->namespaces, in, name, name);
 	return in;
 }
 
@@ -150,11 +145,8 @@ void place_group_index(struct place *p, struct place_group *g)
 		return;
 	}
 	HASH_FIND_STR(g->in->indexed, g->index, i);
-	if (!i) {
-		i = mem_zalloc(1, sizeof(*i));
-		i->label = g->index;
-		HASH_ADD_KEYPTR(hh, g->in->indexed, i->label, strlen(i->label), i);
-	}
+	if (!i)
+		HASH_NEW(g->in->indexed, i, label, g->index);
 	g->next_indexed = i->first;
 	i->first = g;
 }

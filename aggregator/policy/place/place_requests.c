@@ -336,12 +336,10 @@ struct place_device_claim *place_device_claim_intern(struct place *p, bool templ
 		free(key);
 		return c;
 	}
-	c = mem_zalloc(1, sizeof(*c));
-	c->key = key;
+	HASH_NEW(p->dra.by_name, c, key, key);
 	c->template = template;
 	c->id = p->dra.claim.count;
 	PLACE_LIST_ADD(&p->dra.claim, c);
-	HASH_ADD_KEYPTR(hh, p->dra.by_name, c->key, strlen(c->key), c);
 	place_device_claim_read(p, c, true);
 	return c;
 }

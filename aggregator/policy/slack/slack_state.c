@@ -69,12 +69,7 @@ struct slack_entry *slack_state_entry(struct slack_state *s, const char *key, en
 {
 	struct slack_entry *e;
 
-	HASH_FIND_STR(s->entries, key, e);
-	if (!e) {
-		e = mem_zalloc(1, sizeof(*e));
-		e->key = mem_strdup(key);
-		HASH_ADD_KEYPTR(hh, s->entries, e->key, strlen(e->key), e);
-	}
+	HASH_INTERN(s->entries, e, key, key);
 	e->kind = kind;
 	return e;
 }

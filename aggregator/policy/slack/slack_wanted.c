@@ -66,12 +66,10 @@ static struct group *find_group(struct slack_search *s, const char *namespace,
 		free(key);
 		return g;
 	}
-	g = mem_zalloc(1, sizeof(*g));
-	g->key = key;
+	HASH_NEW(s->groups, g, key, key);
 	g->owner_uid = who->uid;
 	g->daemons = strcmp(who->kind, "DaemonSet") == 0;
 	g->replicas = -1;
-	HASH_ADD_KEYPTR(hh, s->groups, g->key, strlen(g->key), g);
 	return g;
 }
 
@@ -106,10 +104,8 @@ static void meet_controller(struct slack_search *s, struct group *g, const struc
 	if (c)
 		return;
 	if (*w->object.uid) {
-		c = mem_zalloc(1, sizeof(*c));
-		c->uid = w->object.uid;
+		HASH_NEW(s->controllers, c, uid, w->object.uid);
 		c->group = g;
-		HASH_ADD_KEYPTR(hh, s->controllers, c->uid, strlen(c->uid), c);
 	}
 	/* Jobs that ran want nothing any more: amount_of() reads the current one. */
 	if (w->object.kind == OBJECT_JOB)
