@@ -413,8 +413,8 @@ static void test_nodes_are_freed_as_predicted(void **state)
 	buf_fini(&out);
 	emptied = empty_nodes(s, s->advised, predicted, true);
 	emptied_now = empty_nodes(s, s->now, predicted, false);
-	print_message("predicted %d empty nodes, got %d, without the advice %d and %d\n",
-		      predicted, emptied, predicted_now, emptied_now);
+	print_message("predicted %d empty nodes, got %d, without the advice %d and %d\n", predicted,
+		      emptied, predicted_now, emptied_now);
 	assert_true(predicted > predicted_now);
 	/* The prediction is one plan; waves follow another order, and may end a node earlier. */
 	assert_true(emptied >= predicted - 1);

@@ -194,7 +194,7 @@ struct slack_run {
 	struct slack_holder *holders;
 	uint32_t tries; /* nodes on which displacing may still be tried */
 	bool out_of_tries;
-	struct slack_class *reports; /* by class */
+	struct slack_class *reports; /* by class; those of the result */
 };
 
 /*

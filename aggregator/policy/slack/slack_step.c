@@ -274,7 +274,7 @@ static void list_classes(struct slack_run *r)
 		r->classes[r->class_count++] = e;
 	}
 	r->order = mem_zalloc(count + 1, sizeof(*r->order));
-	r->reports = mem_zalloc(count + 1, sizeof(*r->reports));
+	r->reports = r->result->classes = mem_zalloc(count + 1, sizeof(*r->reports));
 	for (uint32_t c = 0; c < r->class_count; c++)
 		r->reports[c].key = slack_result_name(r->result, r->classes[c]->key);
 }
@@ -363,7 +363,6 @@ static bool run_step(struct slack_run *r)
 		return false;
 	for (uint32_t c = 0; c < r->class_count; c++)
 		report_class(r, c);
-	r->result->classes = r->reports;
 	r->result->class_count = r->class_count;
 	for (uint32_t c = 0; c < r->class_count; c++)
 		if (r->classes[c]->kind == SLACK_UNIT)
@@ -394,8 +393,6 @@ int slack_step(struct slack_state *s, struct place *p, struct view *v, int64_t n
 	run_fini(&r);
 	if (whole)
 		return 0;
-	if (!out->classes)
-		free(r.reports);
 	slack_result_fini(out);
 	return error_fail(error, -EINTR, "the step was ended before it was done");
 }
