@@ -255,7 +255,7 @@ static void read_waiting(struct sampling *s)
 /* *plain: a fast pass without a rescan. */
 static int sample(struct sampling *s, bool *plain, struct error *error)
 {
-	int64_t now = clock_mono_ns();
+	int64_t now = clock_mono_ns(), read_ns;
 	bool scanned = rescan(s, now);
 	enum pass_kind kind = pass_schedule_choose(&s->passes, now, sampling_period_ns(s), scanned);
 	bool slow = kind != PASS_FAST;
@@ -268,6 +268,7 @@ static int sample(struct sampling *s, bool *plain, struct error *error)
 	if (now >= s->rescan_hold_ns)
 		take_removals(s);
 	rc = pass_or_step_down(s, kind, scanned, now, error);
+	read_ns = clock_mono_ns(); /* reading the files below takes long on a busy machine */
 	if (rc == -EAGAIN) {
 		s->missed_ticks++;
 		return 0;
@@ -280,7 +281,7 @@ static int sample(struct sampling *s, bool *plain, struct error *error)
 		cpusets_read(&s->fs, s->topology, (uint64_t)(now / NS_PER_SEC));
 	}
 	read_waiting(s);
-	account_tick(s->account, s->topology, &s->machine, clock_mono_ns(), slow);
+	account_tick(s->account, s->topology, &s->machine, read_ns, slow);
 	return 0;
 }
 
