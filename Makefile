@@ -368,8 +368,8 @@ ALONE := $(patsubst %,$(TB)/integration/%,access advice bursty confined_agent dr
 # Of the others, programs that read the kernel or a clock, and scripts, run always. PASSED=DIR: the rest only if it has not
 # passed before.
 PASSED ?=
-ALWAYS := tests/% $(TB)/unit/agent_% $(patsubst %,$(TB)/integration/%,access_limits cgroup_namespace confine% handshakes healthy \
-	ingest_peers killed_tests kube_follow kube_writes layouts planner sampler% short_lives unreadable) $(TB)/faults/sampling
+ALWAYS := tests/% $(TB)/unit/agent_% $(patsubst %,$(TB)/integration/%,access_limits actuator_lease actuator_program \
+	cgroup_namespace confine% engine_loop handshakes healthy ingest_peers killed_tests kube_follow kube_writes layouts planner sampler% short_lives unreadable) $(TB)/faults/sampling
 SHARED  = $(filter-out $(ALONE),$(1))
 run_tests = @ARCH=$(ARCH) $(if $(CROSS),TEST_TIMEOUT=1500 TEST_TIME_SCALE=4) TB=$(TB) BIN=$(BIN) TEST_PASSED=$(PASSED) packaging/emulate tests/run -j $(JOBS) $(B)/log$(VARIANT) $(filter-out $(ALWAYS),$(SHARED)) \
 	--always $(filter $(ALWAYS),$(SHARED)) --alone $(filter $(ALONE),$(1))

@@ -15,7 +15,6 @@
  */
 #include "aggregator/engine_planner.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +43,6 @@ struct planner {
 	struct plan_core *core;
 	bool planned; /* once */
 	int64_t period_ns; /* from the begin of the last plan to that of the next */
-	bool failing;
 	bool unled; /* the last memory of the other aggregator was refused */
 };
 
@@ -118,15 +116,9 @@ static void plan(struct planner *p, struct view *v)
 	if (rc && !p->unled)
 		log_warn("plans go on without the memory of the other aggregator: %s", why.text);
 	p->unled = rc != 0;
-	rc = plan_core_step(p->core, &in, &r, &why);
-	if (rc) {
-		if (rc != -EINTR && !p->failing)
-			log_error("there is no plan: %s", why.text);
-		p->failing |= rc != -EINTR;
+	if (plan_core_step(p->core, &in, &r, &why))
 		return;
-	}
 	p->planned = true;
-	p->failing = false;
 	p->period_ns = (clock_thread_cpu_ns() - start_cpu_ns) * CPU_SHARE;
 	if (p->period_ns < p->config.every_ns)
 		p->period_ns = p->config.every_ns;

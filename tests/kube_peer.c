@@ -6,6 +6,13 @@
  */
 #include "tests/kube_peer.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
 #include <arpa/inet.h>
 #include <assert.h>
 #include <netinet/in.h>
@@ -22,6 +29,7 @@
 
 #include "aggregator/model/object.h"
 #include "shared/buf.h"
+#include "shared/file.h"
 #include "shared/mem.h"
 #include "tests/process.h"
 
@@ -489,6 +497,20 @@ void kube_peer_free(struct kube_peer *p)
 const char *kube_peer_url(const struct kube_peer *p)
 {
 	return p->url;
+}
+
+void kube_peer_write_config(const struct kube_peer *p, const char *path)
+{
+	char *text = mem_printf("apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+				"clusters: [{name: k, cluster: {server: '%s'}}]\n"
+				"users: [{name: u, user: {}}]\n"
+				"contexts: [{name: c, context: {cluster: k, user: u}}]\n",
+				kube_peer_url(p));
+	struct error why;
+
+	if (file_replace(path, 0600, text, strlen(text), &why))
+		fail_msg("%s", why.text);
+	free(text);
 }
 
 /* --- what tests do ---------------------------------------------------------------------------- */

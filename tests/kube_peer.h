@@ -28,6 +28,8 @@ struct peer_answer {
 struct kube_peer *kube_peer_new(void);
 void kube_peer_free(struct kube_peer *p);
 const char *kube_peer_url(const struct kube_peer *p);
+/* Writes a kubeconfig whose cluster is the server, without credentials; fails the test if it cannot. */
+void kube_peer_write_config(const struct kube_peer *p, const char *path);
 
 /*
  * Requests are told apart by a part of their path, "" is all; the path of a write begins with its

@@ -116,10 +116,7 @@ void plan_core_free(struct plan_core *c); /* NULL is allowed */
  */
 int plan_core_remember(struct plan_core *c, enum plan_part part, const struct plan_text *text,
 		       struct error *error);
-/*
- * 0 and the caller's plan; -EINVAL for an option out of range, named; -EINTR: reading the cluster or
- * slack ran out of time, and the memory is unchanged.
- */
+/* 0 and the caller's plan; -EINTR: reading the cluster or slack ran out of time, and the memory is unchanged. */
 int plan_core_step(struct plan_core *c, const struct plan_input *in, struct plan_result **out,
 		   struct error *error);
 

@@ -313,7 +313,7 @@ static struct demand_entry *find_entry(struct demand *d, const struct usage_node
 	return r->demand;
 }
 
-/* most: the bucket of all the machine has. */
+/* most: the bucket of the machine's whole capacity. */
 static void count_cpu(struct demand_record *r, const struct interval *i, const struct entry *e,
 		      unsigned int most, double weight)
 {

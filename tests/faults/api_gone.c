@@ -63,16 +63,8 @@ static void start(void)
 	char *ingest = mem_printf("ipc://%s/ingest", s.folder);
 	char *argv[] = {program, (char *)"--listen",	 listen,     (char *)"--ingest",
 			ingest,	 (char *)"--kubeconfig", kubeconfig, NULL};
-	FILE *file = fopen(kubeconfig, "w");
 
-	assert_non_null(file);
-	fprintf(file,
-		"apiVersion: v1\nkind: Config\ncurrent-context: c\n"
-		"clusters: [{name: k, cluster: {server: \"%s\"}}]\n"
-		"users: [{name: u, user: {}}]\n"
-		"contexts: [{name: c, context: {cluster: k, user: u}}]\n",
-		kube_peer_url(s.peer));
-	assert_int_equal(fclose(file), 0);
+	kube_peer_write_config(s.peer, kubeconfig);
 	s.base = mem_printf("http://%s", listen);
 	setenv("EVENKEEL_PLAN_INTERVAL", "1s", 1);
 	s.pid = process_start(s.log, argv);

@@ -161,7 +161,7 @@ static bool is_over(void *until_ns)
 	return clock_mono_ns() >= *(const int64_t *)until_ns;
 }
 
-/* Nobody writes for a lease that is lost, of another transition, or 6 s old. */
+/* Writes are refused once the Lease is lost, of another transition, or 6 s old. */
 static void expect_fences(struct actuator_scene *s, struct told *held, struct told *lost)
 {
 	bool sent = is_sent(s, held, 3);

@@ -13,10 +13,11 @@
 #include <sys/wait.h>
 
 #include "shared/document.h"
-#include "shared/file.h"
 #include "shared/mem.h"
 #include "tests/kube_peer.h"
 #include "tests/process.h"
+
+enum { RENEWALS = 999 }; /* one each 2 s, for longer than the test may take */
 
 #define COUNT(of) (sizeof(of) / sizeof((of)[0]))
 #define GROUP	  "/apis/evenkeel.io/v1"
@@ -51,39 +52,32 @@ static void start(struct run *r, const char *folder)
 {
 	char *kubeconfig = mem_printf("%s/%s", folder, r->act),
 	     *log = mem_printf("%s.log", kubeconfig);
-	char *option = mem_printf("--kubeconfig=%s", kubeconfig), *text;
+	char *option = mem_printf("--kubeconfig=%s", kubeconfig);
 	char *argv[] = {(char *)program_path("evenkeel-actuator"), option, (char *)r->act,
 			(char *)r->dry_run, NULL};
-	struct error why;
 
 	r->peer = kube_peer_new();
-	text = mem_printf(
-		"apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, "
-		"context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: "
-		"'%s'}}]\nusers: [{name: u, user: {}}]\n",
-		kube_peer_url(r->peer));
-	if (file_replace(kubeconfig, 0600, text, strlen(text), &why))
-		fail_msg("%s", why.text);
-	kube_peer_script(r->peer, "/api/v1/nodes?",
-			 &(struct peer_answer){.body = "{\"items\":[" NODE "]}"});
-	for (int i = 0; i < 9; i++)
-		kube_peer_script(r->peer, i ? "/api/v1/nodes/n1" : PATCH,
-				 &(struct peer_answer){.body = NODE});
-	for (int i = 0; i < 99; i++)
+	kube_peer_write_config(r->peer, kubeconfig);
+	kube_peer_script(r->peer, PATCH, &(struct peer_answer){.body = NODE});
+	for (int i = 0; i < 9; i++) {
+		kube_peer_script(r->peer, "/api/v1/nodes?",
+				 &(struct peer_answer){.body = "{\"items\":[" NODE "]}"});
+		kube_peer_script(r->peer, "/api/v1/nodes/n1", &(struct peer_answer){.body = NODE});
+	}
+	for (int i = 0; i < RENEWALS; i++)
 		kube_peer_script(r->peer, RENEWAL,
 				 &(struct peer_answer){
 					 .body = "{\"metadata\":{\"resourceVersion\":\"4\"},"
 						 "\"spec\":{\"leaseTransitions\":5}}"});
-	for (int i = 0; i < 99; i++)
+	for (int i = 0; i < RENEWALS; i++)
 		kube_peer_script(r->peer, LEASE, &(struct peer_answer){.then = PEER_HOLD});
 	r->pid = process_start(log, argv);
-	free(text);
 	free(option);
 	free(kubeconfig);
 	free(log);
 }
 
-/* Answers who asks for the Lease, as the first renewal has it. */
+/* Answers a held GET of the Lease with the holder of the first renewal. */
 static void serve_lease(struct run *r)
 {
 	char *renewal, *body;
@@ -142,7 +136,7 @@ static void programs_do_what_options_allow(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(runs); i++)
 		start(&runs[i], folder);
-	assert_true(await(all_are_done, NULL, scaled_s(150)));
+	assert_true(await(all_are_done, NULL, 150));
 	for (size_t i = 0; i < COUNT(runs); i++) {
 		struct run *r = &runs[i];
 		char *body = kube_peer_body(r->peer, PATCH, 0);

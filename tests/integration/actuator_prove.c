@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What proves a plan, what the actuator says while nothing does, and the real use that it reads after. */
+/* Proofs of plans, the reasons for refusing one, and the real use of destinations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -236,7 +236,7 @@ static void uses(void **state)
 		assert_number(u->cpu_cap_milli, 3000);
 		assert_number(u->mem_cap_bytes, 4096);
 		assert_number(u->contention_cap, 0.2);
-		/* Where one gets no answer, the others do not wait for theirs. */
+		/* After a failed read the remaining nodes are not read. */
 		assert_number(u[1].cpu_milli, NAN);
 		assert_int_equal(kube_peer_count(s->peer, EDGE_GROUP "/nodes/n4") - before,
 				 cases[i].status != 0);

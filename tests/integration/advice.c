@@ -62,8 +62,10 @@ static const struct load {
 
 enum { CONSTANT, BURSTY, PERIODIC, MIXED, THROTTLED, LEAK, START, LOADS };
 
-/* CPU time that a load was meant to use so far, and used, while its share is the larger one: less in
- * bursts would not show in a sum over all, where the cost of each wakeup makes up for it. */
+/*
+ * CPU time that a load was meant to use, and used, in its bursts. In a sum over all times the cost
+ * of wakeups would hide that bursts were cut short.
+ */
 struct tally {
 	atomic_llong meant_ns, used_ns;
 };

@@ -31,20 +31,12 @@ struct scene {
 static int setup(void **state)
 {
 	struct scene *s = mem_zalloc(1, sizeof(*s));
-	FILE *file;
 
 	s->peer = kube_peer_new();
 	s->folder = folder_make();
 	s->kubeconfig = mem_printf("%s/config", s->folder);
 	s->log = mem_printf("%s/log", s->folder);
-	file = fopen(s->kubeconfig, "w");
-	fprintf(file,
-		"apiVersion: v1\nkind: Config\ncurrent-context: c\n"
-		"clusters: [{name: k, cluster: {server: \"%s\"}}]\n"
-		"users: [{name: u, user: {}}]\n"
-		"contexts: [{name: c, context: {cluster: k, user: u}}]\n",
-		kube_peer_url(s->peer));
-	fclose(file);
+	kube_peer_write_config(s->peer, s->kubeconfig);
 	*state = s;
 	return 0;
 }

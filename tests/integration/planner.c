@@ -169,9 +169,8 @@ static void test_late_steps_are_counted(void **state)
 	log[len] = '\0';
 	fclose(file);
 	assert_int_equal(counter_get(&s.counters.late), counter_get(&s.counters.steps));
-	assert_int_equal(sscanf(log, "evenkeel: warning: a plan took %lf s, more than the 0.0 s of",
-				&took_s),
-			 1);
+	assert_int_equal(sscanf(log, "evenkeel: warning: a plan took %lf s", &took_s), 1);
+	assert_non_null(strstr(log, " s, more than the 0.0 s of --plan-interval"));
 	assert_true(took_s <= (double)counter_get(&s.counters.took_ns) / NS_PER_SEC + 0.1);
 	assert_ptr_equal(strchr(log, '\n'), log + len - 1);
 }

@@ -235,10 +235,7 @@ static void find_arguments(struct scan *s, size_t at)
 	find_swap(s, second - 2, 2);
 }
 
-/*
- * Behind the call at `at` that allocates memory, where more is as good, or asserts, which no input
- * makes fail; `at` where there is none.
- */
+/* The end of a call at `at` that allocates (a larger size is no bug) or asserts (no input fails it); else `at`. */
 static size_t skip_call(const struct scan *s, size_t at)
 {
 	static const char *const names[] = {"mem_alloc(", "mem_zalloc(", "mem_realloc(",

@@ -147,7 +147,7 @@ static void without_all_pods_requests_are_unknown(void **state)
 	}
 }
 
-/* Of what a node has none, none is allocatable; a pod that ended has no limits. */
+/* The allocatable of a resource that a node lacks is 0; a pod that ended has no limits. */
 static void other_resources_are_the_apis(void **state)
 {
 	struct score_other others[SCORE_OTHERS_MAX];

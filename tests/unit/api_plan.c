@@ -176,23 +176,6 @@ static void test_remembers(void **state)
 	plan_core_free(c);
 }
 
-static void test_options_out_of_range(void **state)
-{
-	struct plan_input in = {.view = place_fixture_view(&world.world, NULL, 0)};
-	struct plan_result *r = NULL;
-	struct error why = {""};
-	struct plan_core *c;
-
-	(void)state;
-	options.rate_ppm = SLACK_PPM;
-	c = plan_core_new(&options, NULL);
-	assert_int_not_equal(plan_core_step(c, &in, &r, &why), 0);
-	assert_null(r);
-	assert_true(why.text[0] != '\0');
-	plan_core_free(c);
-	view_drop(in.view);
-}
-
 struct countdown {
 	int left;
 };
@@ -343,7 +326,6 @@ int main(void)
 		TEST(test_many_readers),
 		TEST(test_memory_is_the_same_body_until_it_changes),
 		TEST(test_remembers),
-		TEST(test_options_out_of_range),
 		TEST(test_ended_anywhere),
 		TEST(test_drains_find_the_cluster_as_it_is),
 	};

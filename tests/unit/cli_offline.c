@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests of the command line answered from files, in one process; what may prove to a server who
- * asks; and arguments of plugins as --plugin takes them.
+ * Requests of the command line answered from files, in one process; the client's credentials; and
+ * arguments of plugins as --plugin takes them.
  */
 #include <setjmp.h>
 #include <stdarg.h>

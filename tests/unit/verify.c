@@ -167,7 +167,7 @@ struct edit {
 #define X_MOVES(namespace, more)                                                                   \
 	"{'namespace':'" namespace "','name':'x','uid':'uid-x','to':'n4'" more "}"
 #define GANG "{'podGroupName':'g'}"
-/* Of the hours from that one of the day before. */
+/* Peaks of hours; the last one ends at `hour`. */
 #define PEAKS(hour, cpu) "{'end':'2026-01-01T" hour ":00:00Z','cpuMillicores':" cpu "}"
 #define Q_PEAKS(cpu)	 "{'node':'nN','uid':'uid-q@','hourlyPeaks':" PEAKS("13", cpu) "}"
 #define CLAIM(more)                                                                                \

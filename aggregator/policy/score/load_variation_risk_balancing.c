@@ -23,6 +23,51 @@
 #include "aggregator/policy/arith.h"
 #include "aggregator/policy/score/plugin.h"
 
+static const struct rules {
+	bool halved;
+	bool root;
+	bool percent_of_allocatable;
+	bool pending;
+	bool exact; /* round binary64's result as it is */
+} rules_of[] = {
+	[SCORE_UPSTREAM] = {.halved = true,
+			    .root = true,
+			    .percent_of_allocatable = true,
+			    .exact = true},
+	[SCORE_CORRECTED] = {.root = true, .pending = true},
+	[SCORE_KEP] = {.pending = true},
+};
+
+/* As Go's math.Pow: the square root for 1/2, correctly rounded. 1 is the default. */
+static double power(double x, double y)
+{
+	if (y == 1)
+		return x;
+	return y == 0.5 ? sqrt(x) : pow(x, y);
+}
+
+void variation_risk(enum score_variant variant, const struct score_args *args,
+		    const struct resource_stats *stats, struct variation_risk *out)
+{
+	const struct rules *rules = &rules_of[variant];
+	struct resource_stats s = *stats;
+
+	*out = (struct variation_risk){.risk = 1};
+	if (s.capacity <= 0)
+		return;
+	s.request = at_least(s.request, 0);
+	s.used_mean = clamp(s.used_mean, 0, s.capacity);
+	s.used_stddev = clamp(s.used_stddev, 0, s.capacity);
+	resource_stats_mu_sigma(&s, &out->mu, &out->sigma);
+	if (rules->root && args->safe_variance_sensitivity >= 0)
+		out->sigma = power(out->sigma, 1 / args->safe_variance_sensitivity);
+	out->sigma = clamp(out->sigma * args->safe_variance_margin, 0, 1);
+	out->risk = rules->halved ? (out->mu + out->sigma) / 2 : at_most(out->mu + out->sigma, 1);
+	out->score = (1 - out->risk) * 100;
+	if (!rules->exact)
+		out->score = score_on_paper(out->score);
+}
+
 /* Names of the terms of a resource, in the order of the terms. */
 static const struct names {
 	const char *label, *unit, *mean, *stddev, *capacity, *used, *request, *pending, *mu, *sigma,
@@ -41,7 +86,7 @@ SCORE_ARITHMETIC void weigh(enum score_variant variant, const struct score_args 
 			    const struct names *names, const struct score_side *side, int64_t pod,
 			    struct score_result *r, struct variation_risk *risk)
 {
-	const struct variation_rules *rules = &variation_rules_of[variant];
+	const struct rules *rules = &rules_of[variant];
 	double request = (double)pod + (rules->pending ? (double)side->pending : 0);
 	struct resource_stats stats;
 
@@ -73,7 +118,7 @@ SCORE_ARITHMETIC void judge(const struct score_query *q, const struct score_node
 	enum score_resource worst = SCORE_RESOURCES;
 
 	score_term(r, "safeVarianceMargin", "", args->safe_variance_margin);
-	if (variation_rules_of[variant].root)
+	if (rules_of[variant].root)
 		score_term(r, "safeVarianceSensitivity", "", args->safe_variance_sensitivity);
 	for (enum score_resource i = 0; i < SCORE_RESOURCES; i++) {
 		struct score_side side = score_side(node, i);

@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 
-#include "aggregator/policy/score/plugin.h"
+#include "aggregator/policy/arith.h"
+#include "aggregator/policy/score/score.h"
 
 /* All in the unit of the resource: millicores, bytes. */
 struct resource_stats {
@@ -43,51 +44,8 @@ struct variation_risk {
 	double risk, score; /* 0..1; 0..100 unrounded */
 };
 
-static const struct variation_rules {
-	bool halved;
-	bool root;
-	bool percent_of_allocatable;
-	bool pending;
-	bool exact; /* round binary64's result as it is */
-} variation_rules_of[] = {
-	[SCORE_UPSTREAM] = {.halved = true,
-			    .root = true,
-			    .percent_of_allocatable = true,
-			    .exact = true},
-	[SCORE_CORRECTED] = {.root = true, .pending = true},
-	[SCORE_KEP] = {.pending = true},
-};
-
-/* As Go's math.Pow: the square root for 1/2, correctly rounded. 1 is the default. */
-static inline double variation_power(double x, double y)
-{
-	if (y == 1)
-		return x;
-	return y == 0.5 ? sqrt(x) : pow(x, y);
-}
-
-/* Inlined: with a call the handler of /v1/scores takes 8 % longer. */
-SCORE_ARITHMETIC void variation_risk(enum score_variant variant, const struct score_args *args,
-				     const struct resource_stats *stats, struct variation_risk *out)
-{
-	const struct variation_rules *rules = &variation_rules_of[variant];
-	struct resource_stats s = *stats;
-
-	*out = (struct variation_risk){.risk = 1};
-	if (s.capacity <= 0)
-		return;
-	s.request = at_least(s.request, 0);
-	s.used_mean = clamp(s.used_mean, 0, s.capacity);
-	s.used_stddev = clamp(s.used_stddev, 0, s.capacity);
-	resource_stats_mu_sigma(&s, &out->mu, &out->sigma);
-	if (rules->root && args->safe_variance_sensitivity >= 0)
-		out->sigma = variation_power(out->sigma, 1 / args->safe_variance_sensitivity);
-	out->sigma = clamp(out->sigma * args->safe_variance_margin, 0, 1);
-	out->risk = rules->halved ? (out->mu + out->sigma) / 2 : at_most(out->mu + out->sigma, 1);
-	out->score = (1 - out->risk) * 100;
-	if (!rules->exact)
-		out->score = score_on_paper(out->score);
-}
+void variation_risk(enum score_variant variant, const struct score_args *args,
+		    const struct resource_stats *stats, struct variation_risk *risk);
 
 /* --- the beta distribution on 0..1 (beta.c) */
 
