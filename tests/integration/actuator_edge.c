@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the actuator reads of a cluster, and the requests of its actions. */
+/* Reads of the actuator, and the requests of its actions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -79,64 +79,56 @@ static char *first_request(struct actuator_scene *s)
 
 enum { PLAN = 1, OFFER = 2, LEFT = 4, ENDED = 8, UNDONE = 16, OF_OTHERS = 32, REASON = 64 };
 
+static const struct {
+	const char *request;
+	struct act_node node; /* name NULL: it is not read */
+	bool since; /* its phase began after the request */
+	int more;
+	int64_t after_ns;
+	const char *end;
+} end_cases[] = {
+#define IS(is_phase, ...)                                                                          \
+	{                                                                                          \
+		.name = "n1", .mark.phase = MARK_##is_phase, __VA_ARGS__                           \
+	}
+	{DRAIN, IS(DRAINED, .cordoned = true), false, 0, 0, "done"},
+	{DRAIN, IS(DRAINED), true, 0, 0, "done"},
+	{DRAIN, IS(DRAINED), false, 0, 0, "taken"},
+	{DRAIN, IS(CLAIMED), false, PLAN, 2 * MINUTE_NS, "taken"},
+	{DRAIN, IS(VERIFIED), true, PLAN, 2 * MINUTE_NS, "taken"},
+	{DRAIN, IS(ROLLED_BACK), true, 0, 0, "refused: n1: it was rolled back"},
+	{DRAIN, IS(ROLLED_BACK), true, REASON, 0, "refused: n1: a pod stays"},
+	{DRAIN, IS(ROLLED_BACK), false, REASON, 0, "taken"},
+	{DRAIN, IS(NONE, .foreign = "it is mine"), false, 0, 0, "refused: n1: it is mine"},
+	{DRAIN, IS(NONE), false, PLAN, MINUTE_NS, "taken"},
+	{DRAIN, IS(NONE), false, 0, MINUTE_NS + 1, "taken"},
+	{DRAIN, IS(NONE), false, PLAN, MINUTE_NS + 1, "refused: n1: the planner does not know it"},
+	{DRAIN, IS(NONE), false, PLAN | LEFT, MINUTE_NS + 1, "refused: n1: it rests"},
+	{DRAIN, IS(NONE), false, OFFER, 0, "taken"},
+	{DRAIN, {.name = NULL}, false, 0, MINUTE_NS, "taken"},
+	{DRAIN, {.name = NULL}, false, 0, MINUTE_NS + 1, "refused: n1: it is gone"},
+	{DRAIN, {.name = NULL}, false, ENDED, MINUTE_NS + 1, "done"},
+	{DRAIN, {.name = NULL}, false, ENDED | UNDONE, MINUTE_NS + 1, "refused: n1: it is gone"},
+	{DRAIN, {.name = NULL}, false, ENDED | OF_OTHERS, MINUTE_NS + 1, "refused: n1: it is gone"},
+	{DRAIN, IS(NONE), false, PLAN | LEFT | OF_OTHERS, MINUTE_NS + 1,
+	 "refused: n1: the planner does not know it"},
+	{TRY, IS(NONE), false, OFFER, 0, "done"},
+	{TRY, IS(NONE), false, OFFER | OF_OTHERS, 0, "taken"},
+	{TRY, IS(NONE), false, 0, 0, "taken"},
+	{UNDO, IS(NONE), false, 0, 0, "done"},
+	{UNDO, IS(ROLLED_BACK), false, 0, 0, "done"},
+	{UNDO, IS(NONE, .tainted = true), false, 0, 0, "taken"},
+	{UNDO, IS(EVICTING), false, 0, 0, "taken"},
+	{UNDO, IS(DRAINED), false, 0, 0, "taken"},
+	{UNDO, {.name = NULL}, false, 0, MINUTE_NS, "taken"},
+	{UNDO, {.name = NULL}, false, 0, MINUTE_NS + 1, "done"},
+};
+
 static void ends_of_requests(void **state)
 {
-	static const struct {
-		const char *request;
-		struct act_node node; /* name NULL: it is not read */
-		bool since; /* its phase began after the request */
-		int more;
-		int64_t after_ns;
-		const char *end;
-	} cases[] = {
-#define IS(is_phase, ...) {.name = "n1", .mark.phase = MARK_##is_phase, __VA_ARGS__}
-		{DRAIN, IS(DRAINED, .cordoned = true), false, 0, 0, "done"},
-		{DRAIN, IS(DRAINED), true, 0, 0, "done"},
-		{DRAIN, IS(DRAINED), false, 0, 0, "taken"},
-		{DRAIN, IS(CLAIMED), false, PLAN, 2 * MINUTE_NS, "taken"},
-		{DRAIN, IS(VERIFIED), true, PLAN, 2 * MINUTE_NS, "taken"},
-		{DRAIN, IS(ROLLED_BACK), true, 0, 0, "refused: n1: it was rolled back"},
-		{DRAIN, IS(ROLLED_BACK), true, REASON, 0, "refused: n1: a pod stays"},
-		{DRAIN, IS(ROLLED_BACK), false, REASON, 0, "taken"},
-		{DRAIN, IS(NONE, .foreign = "it is mine"), false, 0, 0, "refused: n1: it is mine"},
-		{DRAIN, IS(NONE), false, PLAN, MINUTE_NS, "taken"},
-		{DRAIN, IS(NONE), false, 0, MINUTE_NS + 1, "taken"},
-		{DRAIN, IS(NONE), false, PLAN, MINUTE_NS + 1,
-		 "refused: n1: the planner does not know it"},
-		{DRAIN, IS(NONE), false, PLAN | LEFT, MINUTE_NS + 1, "refused: n1: it rests"},
-		{DRAIN, IS(NONE), false, OFFER, 0, "taken"},
-		{DRAIN, {.name = NULL}, false, 0, MINUTE_NS, "taken"},
-		{DRAIN, {.name = NULL}, false, 0, MINUTE_NS + 1, "refused: n1: it is gone"},
-		{DRAIN, {.name = NULL}, false, ENDED, MINUTE_NS + 1, "done"},
-		{DRAIN,
-		 {.name = NULL},
-		 false,
-		 ENDED | UNDONE,
-		 MINUTE_NS + 1,
-		 "refused: n1: it is gone"},
-		{DRAIN,
-		 {.name = NULL},
-		 false,
-		 ENDED | OF_OTHERS,
-		 MINUTE_NS + 1,
-		 "refused: n1: it is gone"},
-		{DRAIN, IS(NONE), false, PLAN | LEFT | OF_OTHERS, MINUTE_NS + 1,
-		 "refused: n1: the planner does not know it"},
-		{TRY, IS(NONE), false, OFFER, 0, "done"},
-		{TRY, IS(NONE), false, OFFER | OF_OTHERS, 0, "taken"},
-		{TRY, IS(NONE), false, 0, 0, "taken"},
-		{UNDO, IS(NONE), false, 0, 0, "done"},
-		{UNDO, IS(ROLLED_BACK), false, 0, 0, "done"},
-		{UNDO, IS(NONE, .tainted = true), false, 0, 0, "taken"},
-		{UNDO, IS(EVICTING), false, 0, 0, "taken"},
-		{UNDO, IS(DRAINED), false, 0, 0, "taken"},
-		{UNDO, {.name = NULL}, false, 0, MINUTE_NS, "taken"},
-		{UNDO, {.name = NULL}, false, 0, MINUTE_NS + 1, "done"},
-	};
-
 	teardown(state);
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		const int more = cases[i].more;
+	for (size_t i = 0; i < COUNT(end_cases); i++) {
+		const int more = end_cases[i].more;
 		const char *of = more & OF_OTHERS ? "n7" : "n1";
 		struct act_ended ended = {.node = (char *)of, .drained = !(more & UNDONE)};
 		struct act_left left = {.node = (char *)of, .why = {"it rests"}};
@@ -151,13 +143,13 @@ static void ends_of_requests(void **state)
 		s = *state;
 		if (more & REASON)
 			error_set(&act.wave.reason, "a pod stays");
-		exchange(s, &act, 200, cases[i].request);
+		exchange(s, &act, 200, end_cases[i].request);
 		assert_int_equal(box.count, 1);
-		s->now_ns += cases[i].after_ns;
-		if (cases[i].node.name) {
+		s->now_ns += end_cases[i].after_ns;
+		if (end_cases[i].node.name) {
 			s->edge.nodes = mem_zalloc(1, sizeof(struct act_node));
-			s->edge.nodes[0] = cases[i].node;
-			s->edge.nodes[0].mark.since_ns = cases[i].since ? INT64_MAX : 0;
+			s->edge.nodes[0] = end_cases[i].node;
+			s->edge.nodes[0].mark.since_ns = end_cases[i].since ? INT64_MAX : 0;
 			s->edge.cluster.node_count = 1;
 		}
 		if (more & PLAN)
@@ -169,9 +161,9 @@ static void ends_of_requests(void **state)
 		}
 		exchange(s, &act, 200, "");
 		end = first_request(s);
-		assert_string_equal(end, cases[i].end);
+		assert_string_equal(end, end_cases[i].end);
 		free(end);
-		if (i + 1 < COUNT(cases))
+		if (i + 1 < COUNT(end_cases))
 			teardown(state);
 	}
 }

@@ -44,13 +44,14 @@ static void script(struct actuator_scene *s, const char *part, const struct answ
 		actuator_scene_answer(s, part, a->status, a->body);
 }
 
-static void steps(void **state)
-{
-	static const struct {
-		struct answer buffers, report, target, deployments, named;
-		size_t applied, removed;
-	} cases[] = {
-#define NONE {404, "{}"}
+static const struct {
+	struct answer buffers, report, target, deployments, named;
+	size_t applied, removed;
+} step_cases[] = {
+#define NONE                                                                                       \
+	{                                                                                          \
+		404, "{}"                                                                          \
+	}
 #define GOOD                                                                                       \
 	{                                                                                          \
 		200, "{}"                                                                          \
@@ -63,81 +64,77 @@ static void steps(void **state)
 	{                                                                                          \
 		200, ITEMS(OURS("old"))                                                            \
 	}
-		{NONE, GOOD, WANTED, OLD_ONE, NONE, 1, 1},
-		/* A target without objects removes all of ours, one that cannot be read none. */
-		{NONE, GOOD, {200, ""}, OLD_ONE, NONE, 0, 1},
-		{{500, "{}"}, GOOD, WANTED, OLD_ONE, NONE, 0, 0},
-		{{403, "{}"}, GOOD, WANTED, OLD_ONE, NONE, 0, 0},
-		{NONE, {503, "{}"}, WANTED, OLD_ONE, NONE, 0, 0},
-		{NONE, {200, "{\"stale\":\"it is old\"}"}, WANTED, OLD_ONE, NONE, 0, 0},
-		{NONE, GOOD, {503, "{}"}, OLD_ONE, NONE, 0, 0},
-		{NONE, GOOD, {200, "a: [\n"}, OLD_ONE, NONE, 0, 0},
-		{NONE,
-		 GOOD,
-		 {200, OF("Deployment", "web") "---\n" OF("ReplicaSet", "r")},
-		 OLD_ONE,
-		 NONE,
-		 0,
-		 0},
-		{NONE, GOOD, {200, "kind: Deployment\n"}, OLD_ONE, NONE, 0, 0},
-		{NONE, GOOD, WANTED, {403, "{}"}, NONE, 0, 0},
-		{NONE, GOOD, WANTED, OLD_ONE, {500, "{}"}, 0, 0},
-		/* Objects of others. */
-		{NONE,
-		 GOOD,
-		 WANTED,
-		 {200, ITEMS(OBJECT("old", "kubectl", "evenkeel.io/slack-class"))},
-		 NONE,
-		 1,
-		 0},
-		{NONE, GOOD, WANTED, {200, ITEMS(OBJECT("old", "evenkeel", "app"))}, NONE, 1, 0},
-		{NONE,
-		 GOOD,
-		 WANTED,
-		 {200, ITEMS("")},
-		 {200, OBJECT("web", "kubectl", "evenkeel.io/slack-class")},
-		 0,
-		 0},
-		{NONE,
-		 GOOD,
-		 WANTED,
-		 {200, ITEMS("")},
-		 {200, OBJECT("web", "evenkeel", "app")},
-		 0,
-		 0},
-		{NONE, GOOD, WANTED, {200, ITEMS("")}, {200, OURS("web")}, 1, 0},
-	};
+	{NONE, GOOD, WANTED, OLD_ONE, NONE, 1, 1},
+	/* A target without objects removes all of ours, one that cannot be read none. */
+	{NONE, GOOD, {200, ""}, OLD_ONE, NONE, 0, 1},
+	{{500, "{}"}, GOOD, WANTED, OLD_ONE, NONE, 0, 0},
+	{{403, "{}"}, GOOD, WANTED, OLD_ONE, NONE, 0, 0},
+	{NONE, {503, "{}"}, WANTED, OLD_ONE, NONE, 0, 0},
+	{NONE, {200, "{\"stale\":\"it is old\"}"}, WANTED, OLD_ONE, NONE, 0, 0},
+	{NONE, GOOD, {503, "{}"}, OLD_ONE, NONE, 0, 0},
+	{NONE, GOOD, {200, "a: [\n"}, OLD_ONE, NONE, 0, 0},
+	{NONE,
+	 GOOD,
+	 {200, OF("Deployment", "web") "---\n" OF("ReplicaSet", "r")},
+	 OLD_ONE,
+	 NONE,
+	 0,
+	 0},
+	{NONE, GOOD, {200, "kind: Deployment\n"}, OLD_ONE, NONE, 0, 0},
+	{NONE, GOOD, WANTED, {403, "{}"}, NONE, 0, 0},
+	{NONE, GOOD, WANTED, OLD_ONE, {500, "{}"}, 0, 0},
+	/* Objects of others. */
+	{NONE,
+	 GOOD,
+	 WANTED,
+	 {200, ITEMS(OBJECT("old", "kubectl", "evenkeel.io/slack-class"))},
+	 NONE,
+	 1,
+	 0},
+	{NONE, GOOD, WANTED, {200, ITEMS(OBJECT("old", "evenkeel", "app"))}, NONE, 1, 0},
+	{NONE,
+	 GOOD,
+	 WANTED,
+	 {200, ITEMS("")},
+	 {200, OBJECT("web", "kubectl", "evenkeel.io/slack-class")},
+	 0,
+	 0},
+	{NONE, GOOD, WANTED, {200, ITEMS("")}, {200, OBJECT("web", "evenkeel", "app")}, 0, 0},
+	{NONE, GOOD, WANTED, {200, ITEMS("")}, {200, OURS("web")}, 1, 0},
+};
 
+static void steps(void **state)
+{
 	actuator_scene_teardown(state);
-	for (size_t i = 0; i < COUNT(cases); i++) {
+	for (size_t i = 0; i < COUNT(step_cases); i++) {
 		struct slack_keeper keeper = {.rules.act = &rules};
 		struct actuator_scene *s;
 
 		actuator_scene_setup(state);
 		s = *state;
-		script(s, BUFFERS, &cases[i].buffers);
-		script(s, EDGE_GROUP "/slacks", &cases[i].report);
-		script(s, EDGE_GROUP "/slacks?format=balloons", &cases[i].target);
-		script(s, DEPLOYMENTS, &cases[i].deployments);
-		script(s, WEB, &cases[i].named);
+		script(s, BUFFERS, &step_cases[i].buffers);
+		script(s, EDGE_GROUP "/slacks", &step_cases[i].report);
+		script(s, EDGE_GROUP "/slacks?format=balloons", &step_cases[i].target);
+		script(s, DEPLOYMENTS, &step_cases[i].deployments);
+		script(s, WEB, &step_cases[i].named);
 		assert_int_equal(slack_run(&keeper, &s->edge, false, s->now_ns),
-				 cases[i].applied + cases[i].removed > 0);
-		assert_int_equal(kube_peer_count(s->peer, "PATCH "), cases[i].applied);
+				 step_cases[i].applied + step_cases[i].removed > 0);
+		assert_int_equal(kube_peer_count(s->peer, "PATCH "), step_cases[i].applied);
 		assert_int_equal(kube_peer_count(s->peer, "PATCH " WEB "?fieldManager=evenkeel"),
-				 cases[i].applied);
-		assert_int_equal(kube_peer_count(s->peer, "DELETE "), cases[i].removed);
-		if (cases[i].applied)
+				 step_cases[i].applied);
+		assert_int_equal(kube_peer_count(s->peer, "DELETE "), step_cases[i].removed);
+		if (step_cases[i].applied)
 			actuator_scene_expect_body(
 				s, "PATCH " WEB,
 				"{\"kind\":\"Deployment\",\"metadata\":{\"name\":\"web\","
 				"\"namespace\":\"shop\"},\"spec\":{\"replicas\":4}}");
-		if (cases[i].removed)
+		if (step_cases[i].removed)
 			actuator_scene_expect_body(s, "DELETE " OLD,
 						   "{\"preconditions\":{\"uid\":\"u-old\"},"
 						   "\"propagationPolicy\":\"Background\"}");
 		assert_int_equal(kube_peer_count(s->peer, TEMPLATES), 0);
 		slack_forget(&keeper);
-		if (i + 1 < COUNT(cases))
+		if (i + 1 < COUNT(step_cases))
 			actuator_scene_teardown(state);
 	}
 }

@@ -80,66 +80,78 @@ static void end_alone(struct alone *w)
 	act_state_fini(&w->state);
 }
 
-/* What the first step over a node does. */
+/* The state of a node in a case, and of the actuator. */
+enum {
+	CORDONED = 1,
+	TAINTED = 2,
+	OURS = 4,
+	UNDO = 8,
+	FOREIGN = 16,
+	POD = 32,
+	PAUSED = 64,
+	UNSELECTED = 128,
+	ASKED = 256,
+	BY_ITSELF = 512
+};
+
+static const struct {
+	enum mark_phase phase;
+	int is; /* ours: its annotation says that evenkeel cordoned it */
+	enum mark_phase next; /* none: no action */
+	enum act_cordon cordon;
+	const char *why;
+} first_cases[] = {
+	{MARK_CLAIMED, 0, MARK_TAINTED, ACT_CORDON, "is cordoned and tainted"},
+	{MARK_CLAIMED, PAUSED, MARK_NONE, 0, ""},
+	{MARK_CLAIMED, CORDONED, MARK_ROLLED_BACK, ACT_CORDON_STAYS,
+	 "it was cordoned or tainted by another"},
+	{MARK_CLAIMED, TAINTED, MARK_ROLLED_BACK, ACT_CORDON_STAYS,
+	 "it was cordoned or tainted by another"},
+	{MARK_TAINTED, CORDONED | TAINTED | OURS, MARK_EVICTING, ACT_CORDON_STAYS,
+	 "agree on 0 moves"},
+	{MARK_TAINTED, CORDONED | TAINTED | OURS | PAUSED, MARK_NONE, 0, ""},
+	{MARK_TAINTED, CORDONED | TAINTED | OURS | POD, MARK_NONE, 0, ""},
+	{MARK_TAINTED, CORDONED | OURS, MARK_ROLLED_BACK, ACT_CORDON_ENDS,
+	 "its taint or its cordon was removed"},
+	{MARK_TAINTED, CORDONED, MARK_ROLLED_BACK, ACT_CORDON_STAYS,
+	 "its taint or its cordon was removed"},
+	{MARK_TAINTED, TAINTED | OURS, MARK_ROLLED_BACK, ACT_CORDON_STAYS,
+	 "its taint or its cordon was removed"},
+	{MARK_EVICTING, CORDONED | TAINTED, MARK_VERIFIED, ACT_CORDON_STAYS, "is empty"},
+	{MARK_EVICTING, CORDONED | TAINTED | PAUSED, MARK_VERIFIED, ACT_CORDON_STAYS, "is empty"},
+	{MARK_EVICTING, CORDONED | TAINTED | POD, MARK_NONE, 0, ""},
+	{MARK_EVICTING, CORDONED | TAINTED | UNDO, MARK_ROLLED_BACK, ACT_CORDON_ENDS,
+	 "a person asked for it"},
+	{MARK_EVICTING, CORDONED | TAINTED | FOREIGN, MARK_ROLLED_BACK, ACT_CORDON_ENDS,
+	 "it is mine"},
+	{MARK_VERIFIED, CORDONED | TAINTED, MARK_DRAINED, ACT_CORDON_STAYS, "is drained"},
+	{MARK_VERIFIED, CORDONED | TAINTED | PAUSED, MARK_NONE, 0, ""},
+	{MARK_VERIFIED, CORDONED | TAINTED | POD, MARK_ROLLED_BACK, ACT_CORDON_ENDS,
+	 "pod default/p came to it"},
+	{MARK_DRAINED, CORDONED | TAINTED, MARK_NONE, 0, ""},
+	{MARK_DRAINED, CORDONED, MARK_NONE, 0, ""},
+	{MARK_DRAINED, CORDONED | UNDO, MARK_ROLLED_BACK, ACT_CORDON_STAYS,
+	 "a person asked for it"},
+	{MARK_DRAINED, TAINTED, MARK_ROLLED_BACK, ACT_CORDON_STAYS,
+	 "its annotation evenkeel.io/drain is drained"},
+	{MARK_ROLLED_BACK, CORDONED, MARK_NONE, 0, ""},
+	{MARK_ROLLED_BACK, UNDO, MARK_NONE, 0, ""},
+	{MARK_ROLLED_BACK, TAINTED, MARK_ROLLED_BACK, ACT_CORDON_STAYS,
+	 "its annotation evenkeel.io/drain is rolledBack"},
+	{MARK_NONE, CORDONED, MARK_NONE, 0, ""},
+	{MARK_NONE, CORDONED | TAINTED, MARK_ROLLED_BACK, ACT_CORDON_ENDS,
+	 "its annotation evenkeel.io/drain is none"},
+};
+
+/* The first step over a node. */
 static void test_first_steps(void **state)
 {
-	enum { CORDONED = 1, TAINTED = 2, OURS = 4, UNDO = 8, FOREIGN = 16, POD = 32, PAUSED = 64 };
-	static const struct {
-		enum mark_phase phase;
-		int is; /* ours: its annotation says that evenkeel cordoned it */
-		enum mark_phase next; /* none: no action */
-		enum act_cordon cordon;
-		const char *why;
-	} cases[] = {
-		{MARK_CLAIMED, 0, MARK_TAINTED, ACT_CORDON, "is cordoned and tainted"},
-		{MARK_CLAIMED, PAUSED, MARK_NONE, 0, ""},
-		{MARK_CLAIMED, CORDONED, MARK_ROLLED_BACK, ACT_CORDON_STAYS,
-		 "it was cordoned or tainted by another"},
-		{MARK_CLAIMED, TAINTED, MARK_ROLLED_BACK, ACT_CORDON_STAYS,
-		 "it was cordoned or tainted by another"},
-		{MARK_TAINTED, CORDONED | TAINTED | OURS, MARK_EVICTING, ACT_CORDON_STAYS,
-		 "agree on 0 moves"},
-		{MARK_TAINTED, CORDONED | TAINTED | OURS | PAUSED, MARK_NONE, 0, ""},
-		{MARK_TAINTED, CORDONED | TAINTED | OURS | POD, MARK_NONE, 0, ""},
-		{MARK_TAINTED, CORDONED | OURS, MARK_ROLLED_BACK, ACT_CORDON_ENDS,
-		 "its taint or its cordon was removed"},
-		{MARK_TAINTED, CORDONED, MARK_ROLLED_BACK, ACT_CORDON_STAYS,
-		 "its taint or its cordon was removed"},
-		{MARK_TAINTED, TAINTED | OURS, MARK_ROLLED_BACK, ACT_CORDON_STAYS,
-		 "its taint or its cordon was removed"},
-		{MARK_EVICTING, CORDONED | TAINTED, MARK_VERIFIED, ACT_CORDON_STAYS, "is empty"},
-		{MARK_EVICTING, CORDONED | TAINTED | PAUSED, MARK_VERIFIED, ACT_CORDON_STAYS,
-		 "is empty"},
-		{MARK_EVICTING, CORDONED | TAINTED | POD, MARK_NONE, 0, ""},
-		{MARK_EVICTING, CORDONED | TAINTED | UNDO, MARK_ROLLED_BACK, ACT_CORDON_ENDS,
-		 "a person asked for it"},
-		{MARK_EVICTING, CORDONED | TAINTED | FOREIGN, MARK_ROLLED_BACK, ACT_CORDON_ENDS,
-		 "it is mine"},
-		{MARK_VERIFIED, CORDONED | TAINTED, MARK_DRAINED, ACT_CORDON_STAYS, "is drained"},
-		{MARK_VERIFIED, CORDONED | TAINTED | PAUSED, MARK_NONE, 0, ""},
-		{MARK_VERIFIED, CORDONED | TAINTED | POD, MARK_ROLLED_BACK, ACT_CORDON_ENDS,
-		 "pod default/p came to it"},
-		{MARK_DRAINED, CORDONED | TAINTED, MARK_NONE, 0, ""},
-		{MARK_DRAINED, CORDONED, MARK_NONE, 0, ""},
-		{MARK_DRAINED, CORDONED | UNDO, MARK_ROLLED_BACK, ACT_CORDON_STAYS,
-		 "a person asked for it"},
-		{MARK_DRAINED, TAINTED, MARK_ROLLED_BACK, ACT_CORDON_STAYS,
-		 "its annotation evenkeel.io/drain is drained"},
-		{MARK_ROLLED_BACK, CORDONED, MARK_NONE, 0, ""},
-		{MARK_ROLLED_BACK, UNDO, MARK_NONE, 0, ""},
-		{MARK_ROLLED_BACK, TAINTED, MARK_ROLLED_BACK, ACT_CORDON_STAYS,
-		 "its annotation evenkeel.io/drain is rolledBack"},
-		{MARK_NONE, CORDONED, MARK_NONE, 0, ""},
-		{MARK_NONE, CORDONED | TAINTED, MARK_ROLLED_BACK, ACT_CORDON_ENDS,
-		 "its annotation evenkeel.io/drain is none"},
-	};
-
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const int is = cases[i].is;
+	for (size_t i = 0; i < sizeof(first_cases) / sizeof(first_cases[0]); i++) {
+		const int is = first_cases[i].is;
 		struct alone w;
 
-		begin_alone(&w, cases[i].phase);
+		begin_alone(&w, first_cases[i].phase);
 		w.node.cordoned = is & CORDONED;
 		w.node.tainted = is & TAINTED;
 		w.node.mark.cordoned = is & OURS;
@@ -148,20 +160,20 @@ static void test_first_steps(void **state)
 		w.node.pod_count = is & POD ? 1 : 0;
 		w.paused = is & PAUSED;
 		step_alone(&w, 0);
-		assert_int_equal(w.out.action_count, cases[i].next != MARK_NONE);
+		assert_int_equal(w.out.action_count, first_cases[i].next != MARK_NONE);
 		if (w.out.action_count) {
 			const struct act_action *a = w.out.actions;
 
 			assert_int_equal(a->kind, ACT_PATCH_NODE);
-			assert_int_equal(a->mark.phase, cases[i].next);
-			assert_int_equal(a->cordon, cases[i].cordon);
-			assert_int_equal(a->tainted, cases[i].next != MARK_ROLLED_BACK);
-			assert_int_equal(a->mark.cordoned, cases[i].next == MARK_TAINTED ||
+			assert_int_equal(a->mark.phase, first_cases[i].next);
+			assert_int_equal(a->cordon, first_cases[i].cordon);
+			assert_int_equal(a->tainted, first_cases[i].next != MARK_ROLLED_BACK);
+			assert_int_equal(a->mark.cordoned, first_cases[i].next == MARK_TAINTED ||
 								   (a->tainted && is & OURS));
 			assert_string_equal(a->mark.plan, "p");
 			assert_string_equal(a->mark.holder, "h");
 			assert_true(a->mark.since_ns == BEGIN_NS);
-			assert_non_null(strstr(a->text.text, cases[i].why));
+			assert_non_null(strstr(a->text.text, first_cases[i].why));
 		}
 		end_alone(&w);
 	}
@@ -379,7 +391,6 @@ static void test_hot_destinations(void **state)
 
 static void test_claims(void **state)
 {
-	enum { CORDONED = 1, UNSELECTED = 2, FOREIGN = 4, ASKED = 8, BY_ITSELF = 16, PAUSED = 32 };
 	static const struct {
 		enum mark_phase phase;
 		int is;

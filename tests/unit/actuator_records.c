@@ -152,7 +152,7 @@ static void test_answers_that_are_no_lease(void **state)
 	}
 }
 
-/* What an object says that others may write: transitions, replicas, seconds. */
+/* Members of objects that others may write: transitions, replicas, seconds. */
 static void test_counts(void **state)
 {
 	static const struct {

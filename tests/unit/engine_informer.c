@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the informer says of the cluster in files, and without one. */
+/* The informer with a cluster in files, and without one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
