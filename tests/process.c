@@ -146,6 +146,32 @@ int process_run(char *const argv[], struct buf *out, struct buf *err)
 	return exit_status(pid);
 }
 
+void stderr_log_begin(struct stderr_log *l)
+{
+	l->file = tmpfile();
+	l->stderr_was = dup(STDERR_FILENO);
+	if (!l->file || l->stderr_was < 0) {
+		perror("stderr");
+		abort();
+	}
+	dup2(fileno(l->file), STDERR_FILENO);
+}
+
+char *stderr_log_end(struct stderr_log *l)
+{
+	struct buf text = BUF_INIT;
+	char chunk[4096];
+	size_t got;
+
+	dup2(l->stderr_was, STDERR_FILENO);
+	close(l->stderr_was);
+	rewind(l->file);
+	while ((got = fread(chunk, 1, sizeof(chunk), l->file)))
+		buf_add(&text, chunk, got);
+	fclose(l->file);
+	return buf_take(&text, NULL);
+}
+
 /* The first port that the kernel gives to those who connect. */
 static int first_ephemeral_port(void)
 {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include <cjson/cJSON.h>
@@ -31,6 +32,16 @@ pid_t process_start(const char *log, char *const argv[]);
 int process_stop(pid_t pid, int signal_number);
 /* Runs to its end; stdout (and stderr if err) into buffers. Exit status as above. */
 int process_run(char *const argv[], struct buf *out, struct buf *err);
+
+/* Until the end, what this process writes to stderr goes to a file. */
+struct stderr_log {
+	FILE *file;
+	int stderr_was;
+};
+
+void stderr_log_begin(struct stderr_log *l);
+/* What was written since; the caller frees it. */
+char *stderr_log_end(struct stderr_log *l);
 
 /* Seconds of the present threads of a process. */
 struct process_cpu {

@@ -14,12 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "aggregator/actuator/slack.h"
 #include "shared/clock.h"
 #include "shared/mem.h"
 #include "tests/actuator_scene.h"
+#include "tests/process.h"
 
 #define COUNT(of) (sizeof(of) / sizeof((of)[0]))
 
@@ -218,13 +218,10 @@ static void a_refusal_is_logged_once(void **state)
 	const struct act_state busy = {.drains = &drain, .drain_count = 1}; /* wants nothing */
 	static const char other[] = "\"peer\":{\"plan\":\"other\"},";
 	struct actuator_scene *s = *state;
-	FILE *file = tmpfile();
-	int stderr_was = dup(2);
-	char log[1000];
-	size_t len;
+	struct stderr_log caught;
+	char *log;
 
-	assert_non_null(file);
-	dup2(fileno(file), 2);
+	stderr_log_begin(&caught);
 	read_plan(s, other);
 	step(s, &busy);
 	read_plan(s, other);
@@ -233,17 +230,13 @@ static void a_refusal_is_logged_once(void **state)
 	read_plan(s, "");
 	read_plan(s, "");
 	read_plan(s, other);
-	dup2(stderr_was, 2);
-	close(stderr_was);
-	rewind(file);
-	len = fread(log, 1, sizeof(log) - 1, file);
-	log[len] = '\0';
-	fclose(file);
+	log = stderr_log_end(&caught);
 	assert_string_equal(
 		log, "evenkeel: no plan yet: the other aggregator has planned another wave\n"
 		     "evenkeel: no plan yet: the plan is stale: the plan is 98 s old\n"
 		     "evenkeel: there is a plan now\n"
 		     "evenkeel: no plan yet: the other aggregator has planned another wave\n");
+	free(log);
 }
 
 int main(void)

@@ -12,7 +12,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sodium.h>
@@ -356,17 +355,15 @@ static int open_tls(struct kube_scene *s, struct own_secrets **o, bool keys)
 /* What it logs, which the caller frees. */
 static char *open_logged(struct kube_scene *s, struct own_secrets **o)
 {
-	char *path = kube_scene_path(s, "log");
-	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), stderr_was = dup(2), rc;
+	struct stderr_log caught;
+	char *log;
+	int rc;
 
-	dup2(fd, 2);
+	stderr_log_begin(&caught);
 	rc = open_tls(s, o, false);
-	dup2(stderr_was, 2);
-	close(stderr_was);
-	close(fd);
-	free(path);
+	log = stderr_log_end(&caught);
 	assert_int_equal(rc, 0);
-	return kube_scene_read(s, "log");
+	return log;
 }
 
 static void play_tls(struct kube_scene *s, const struct tls_case *c)
