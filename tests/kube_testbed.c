@@ -28,9 +28,9 @@
  * Changes go through controllers, the scheduler and a watch, on a machine that may be busy with
  * other tests.
  */
-#define TELL_SECONDS 90
-/* A right or a resource that is missing is looked for once a minute. */
-#define STATE_SECONDS 100
+#define TELL_SECONDS 300
+/* The same; and a right or a resource that is missing is looked for once a minute. */
+#define STATE_SECONDS 300
 /* Small, so that lists have several pages. */
 #define PAGE "150"
 
