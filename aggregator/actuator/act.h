@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The decisions of the actuator: what a step writes to the cluster, from what was read of it, the
- * newest plan and its proof, and measured use. Pure.
+ * newest plan and its proof, and measured use. Pure. act_step.c: phases and rollbacks; act_evict.c:
+ * proofs, evictions and their waits; act_reclaim.c, act_slack.c: the other plans.
  *
  * The annotation of a node (mark.h) is the only lasting state. struct act_state holds what a
  * successor can do without: proofs and waits. A drain without a proof is proven anew.
@@ -261,6 +262,8 @@ bool act_is_unproven(const struct act_state *s, const char *node);
 /* Takes the moves of a proof, if it has the node. */
 bool act_drain_prove(struct act_drain *d, const struct act_plan *plan, int64_t now_ns);
 void act_drain_unprove(struct act_drain *d);
+/* After a time without steps, which no wait counts: each proof is older than allowed. */
+void act_pass_gap(struct act_state *s, int64_t gap_ns);
 /* Without a pod in flight, drains with an older proof become unproven together, in their order. */
 void act_expire_proofs(struct act_state *s, int64_t now_ns);
 /*

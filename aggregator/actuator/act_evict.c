@@ -261,6 +261,26 @@ static bool is_old(const struct act_drain *d, int64_t now_ns)
 	return d->proven && now_ns - d->proven_ns > PROOF_AGE_NS;
 }
 
+static void postpone(int64_t *since_ns, int64_t by_ns)
+{
+	*since_ns += *since_ns ? by_ns : 0;
+}
+
+void act_pass_gap(struct act_state *s, int64_t gap_ns)
+{
+	for (size_t i = 0; i < s->drain_count; i++) {
+		struct act_drain *d = &s->drains[i];
+
+		d->proven_ns -= PROOF_AGE_NS;
+		postpone(&d->since_ns, gap_ns);
+		postpone(&d->left_ns, gap_ns);
+		for (size_t k = 0; k < d->move_count; k++) {
+			postpone(&d->moves[k].pod.evicted_ns, gap_ns);
+			postpone(&d->moves[k].pod.refused_ns, gap_ns);
+		}
+	}
+}
+
 void act_expire_proofs(struct act_state *s, int64_t now_ns)
 {
 	bool flies = count_in_flight(s, NULL, NULL) > 0;

@@ -2,7 +2,7 @@
 /*
  * A step, in this order:
  *
- *   drains are those of the annotations that the cluster has: a successor takes over all of them
+ *   the drains are read from the nodes' annotations, so a successor continues all of them
  *   a node that a person, an autoscaler or its deletion took away is rolled back or forgotten
  *   a hot destination, or a drain that ends with an evicted pod without a Ready replacement, stops the
  *   wave: each of its nodes is rolled back
@@ -10,12 +10,16 @@
  *   each drain advances by one phase at most
  *   a new wave is claimed when no drain is left
  *
- * A node that was drained and takes pods again, or was rolled back, rests: no wave claims it for a day,
- * or for 10 minutes. A request of a person claims a drained node at once.
+ * No wave claims a node for 24 hours after it was drained and takes pods again, or for 10 minutes
+ * after it was rolled back. A request of a person ignores the former, not the latter
+ * (judge_rest()).
  *
- * Waits are bounded, so that no cordon stays without a drain: a proof and the end of a drain by
- * PROOF_NS each, pods by --max-pod-wait, a pause by PAUSE_NS. A drain whose last step was more than
- * GAP_NS ago is proven anew, as is one whose proof is older than 10 minutes.
+ * Waits are bounded, so that no cordon stays without a drain: the first proof and the end of a
+ * drain by PROOF_NS each, a later proof by PROOF_NS and --max-pod-wait, pods by --max-pod-wait, a
+ * pause by PAUSE_NS. After more than GAP_NS without a step, drains are proven anew, as after 10
+ * minutes.
+ *
+ * act_evict.c: the proof, pods that leave, and which of them is evicted next.
  */
 #include <assert.h>
 #include <math.h>
@@ -284,7 +288,7 @@ static void watch_destinations(struct act_state *s, const struct act_input *in)
 		hot->listed = true;
 		if ((!broken && u->end_ns) || !hot->cool_ns)
 			hot->cool_ns = u->end_ns;
-		/* Ends are told in whole seconds. */
+		/* end_ns has a resolution of one second. */
 		if (!broken || u->end_ns - hot->cool_ns < HOT_NS - SECOND_NS || *s->stop.text)
 			continue;
 		s->wave.destination_hot = true;
@@ -328,7 +332,7 @@ static void find_trouble(const struct act_state *s, const struct act_drain *d,
 	else if (d->mark.phase == MARK_VERIFIED && n->pod_count)
 		error_set(why, "pod %s/%s came to it", n->pods->namespace, n->pods->name);
 	else if (d->mark.phase == MARK_VERIFIED && waited_ns > PROOF_NS && !in->paused)
-		error_set(why, "what --after says could not be done within 2 minutes");
+		error_set(why, "the action of --after failed for 2 minutes");
 	else if (d->mark.phase < MARK_EVICTING && waited_ns > PROOF_NS && !in->paused)
 		error_set(why, "planner and checker did not agree within 2 minutes: %s",
 			  *in->plan->refusal ? in->plan->refusal : "no plan has the node");
@@ -518,11 +522,13 @@ bool act_wants_proof(const struct act_state *s)
 
 static void begin(struct act_state *s, const struct act_input *in)
 {
-	if (s->last_ns && in->now_ns - s->last_ns > GAP_NS)
+	int64_t waited_ns = s->last_ns ? in->now_ns - s->last_ns : 0;
+
+	if (waited_ns > GAP_NS)
+		act_pass_gap(s, waited_ns);
+	else if (in->paused)
 		for (size_t i = 0; i < s->drain_count; i++)
-			act_drain_unprove(&s->drains[i]);
-	for (size_t i = 0; in->paused && s->last_ns && i < s->drain_count; i++)
-		s->drains[i].since_ns += in->now_ns - s->last_ns;
+			s->drains[i].since_ns += waited_ns;
 	act_expire_proofs(s, in->now_ns);
 	s->last_ns = in->now_ns;
 	if (!in->paused)

@@ -221,8 +221,8 @@ static void test_phases_end(void **state)
 		{MARK_TAINTED, 0, true, 161, "did not agree within 2 minutes"},
 		{MARK_TAINTED, 50, false, 12, "did not agree within 2 minutes"},
 		{MARK_TAINTED, -50, false, 62, "did not agree within 2 minutes"},
-		{MARK_VERIFIED, 0, false, 62, "--after says could not be done within 2 minutes"},
-		{MARK_VERIFIED, 50, false, 62, "--after says could not be done within 2 minutes"},
+		{MARK_VERIFIED, 0, false, 62, "--after failed for 2 minutes"},
+		{MARK_VERIFIED, 50, false, 62, "--after failed for 2 minutes"},
 	};
 	const struct act_pod pod = {"uid", "default", "p", "", false};
 

@@ -292,6 +292,55 @@ static void test_gaps_between_steps(void **state)
 	}
 }
 
+/* Waits do not count a time without steps: nothing is rolled back in the first step after it. */
+static void test_gaps_in_waits(void **state)
+{
+	struct alone w;
+
+	(void)state;
+	begin_alone(&w, MARK_TAINTED);
+	w.node.pod_count = 1;
+	step_alone(&w, 0);
+	step_alone(&w, 600 * NS_PER_SEC);
+	assert_int_equal(w.out.action_count, 0);
+	end_alone(&w);
+
+	begin_alone(&w, MARK_EVICTING);
+	w.node.pod_count = 1;
+	w.options.in_flight_max = 0;
+	w.plan.proof = &the_plan;
+	for (int64_t at_s = 0; at_s <= 600; at_s += 20)
+		step_alone(&w, at_s * NS_PER_SEC);
+	w.plan.proof = NULL;
+	step_alone(&w, 631 * NS_PER_SEC);
+	assert_int_equal(w.out.action_count, 0);
+	assert_true(act_wants_proof(&w.state));
+	end_alone(&w);
+}
+
+/* The wait for a pod in flight goes on after a gap; then the rest is proven anew. */
+static void test_gaps_with_a_pod_in_flight(void **state)
+{
+	struct alone w;
+
+	(void)state;
+	begin_alone(&w, MARK_EVICTING);
+	w.node.pod_count = 1;
+	w.plan.proof = &the_plan;
+	step_alone(&w, 0);
+	assert_int_equal(w.out.actions[0].kind, ACT_EVICT);
+	w.node.pods = &(struct act_pod){"uid", "default", "p", "", true};
+	step_alone(&w, 20 * NS_PER_SEC);
+	step_alone(&w, 600 * NS_PER_SEC);
+	assert_int_equal(w.out.action_count, 0);
+	assert_false(act_wants_proof(&w.state));
+	step_alone(&w, 620 * NS_PER_SEC);
+	assert_int_equal(w.out.action_count, 0);
+	step_alone(&w, 641 * NS_PER_SEC);
+	assert_non_null(strstr(w.out.actions[0].text.text, "does not end for longer than"));
+	end_alone(&w);
+}
+
 static void test_who_waits_for_a_proof(void **state)
 {
 	static const struct {
@@ -557,6 +606,8 @@ int main(void)
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_waits_begin_anew),
 		cmocka_unit_test(test_gaps_between_steps),
+		cmocka_unit_test(test_gaps_in_waits),
+		cmocka_unit_test(test_gaps_with_a_pod_in_flight),
 		cmocka_unit_test(test_who_waits_for_a_proof),
 		cmocka_unit_test(test_hot_destinations),
 		cmocka_unit_test(test_claims),
