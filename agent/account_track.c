@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Deltas (track_read()): a counter below its last value is of a new cgroup, and counts from 0; CPU
+ * time may step back by TIME_SLACK_NS.
+ *
  * Limits: the tightest of a cgroup's own and of all above it (track_read_limits()). CPU is limited
  * by the quota and by the number of CPUs.
  *
@@ -45,7 +48,7 @@ void track_init(struct track *tr, const struct cgroup *c, int64_t first_ns)
 	};
 }
 
-/* The use since the last reading. base: this reading is the baseline and counts nothing. */
+/* Counts the use since the last reading; a smaller value counts whole. base: counts nothing. */
 static void advance(struct track *tr, int c, uint64_t value, bool base)
 {
 	bool is_time = c == TRACK_CPU || usage_counters[c - 1].is_time;

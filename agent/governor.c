@@ -9,11 +9,11 @@
  *	up	cost + (higher rate - rate) * cost of a fast tick stays below 3/4 of the budget for
  *		30 s: one rate up. At 1 Hz every tick is slow; a slow tick costs no less and stands
  *		for a fast one.
- *	again	A raised rate that holds for less than the wait before it doubles the next wait, up
- *		to 16 minutes; a rate that holds for longer resets the wait to 30 s.
+ *	again	If a raised rate is lowered sooner than the wait that preceded it, the next wait is
+ *		twice as long, up to 16 minutes; else it is 30 s again.
  *
  * A constant cost ends in one rate; a cost that varies changes the rate ever more rarely. If 1 Hz
- * exceeds the budget, the rate stays, and the governor says so once until the rate rises again.
+ * exceeds the budget, the rate stays, and the governor tells it once until the rate has risen.
  */
 #include "agent/governor.h"
 

@@ -17,8 +17,9 @@
  * A brief pass leaves out the hierarchies with slow values only, two of four on a v1 machine: quota
  * and throttling, and PSI. Throttled time is subtracted from PSI, so both are left out or none.
  *
- * The kernel writes removed cgroups into a ring. An overwritten record has another sequence number
- * and counts as lost.
+ * The kernel writes removed cgroups into a ring. A record whose check does not match its number
+ * (removal_check()) is not written yet or overwritten: it is read again later, and counts as lost
+ * once REMOVALS_MAX newer ones have come.
  *
  * What can fail: opening; a walk fails or meets no cgroup, which ends the tier. T2 does not meet
  * cgroups without a process below them: they keep their last reading, and a pass cannot miss one.

@@ -92,7 +92,7 @@ struct engine {
 	struct keyring_place *key_place; /* NULL: no key */
 	struct keyring keys;
 	struct node_keys *node_keys;
-	struct enroller *enroller; /* NULL: nodes get no keys of their own */
+	struct node_enroller *enroller; /* NULL: nodes get no keys of their own */
 	struct ingest_enrolment enrolment; /* of the ingest */
 	struct usage_state *usage;
 	struct demand *demand;
@@ -558,7 +558,7 @@ static int open_http(struct engine *e, struct error *error)
 
 static int open_enroller(struct engine *e, struct error *error)
 {
-	const struct enroller_config config = {
+	const struct node_enroller_config config = {
 		.key_path = e->config->enrolment_key_path,
 		.join_token_path = e->config->join_token_path,
 		.service_account = e->config->enrol_service_account,

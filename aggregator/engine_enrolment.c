@@ -2,8 +2,8 @@
 /*
  * shared/enrolment.h describes the exchange. Here its credentials are checked:
  *
- *	join token	a line of --join-token-file must have it, and name the node, whose key is
- *			of no pod
+ *	join token	a line of --join-token-file has the token and a pattern that matches the
+ *			node. While the node's key belongs to a pod, no join token replaces it.
  *
  *	token of Kubernetes	the API server must know it (TokenReview) as one for AUDIENCE of
  *				the agents' ServiceAccount, on a pod of the node: by the token's node
@@ -65,7 +65,7 @@ enum {
 /* An enrolment under review. */
 struct review {
 	uv_work_t work;
-	struct enroller *en;
+	struct node_enroller *en;
 	struct ingest_route route;
 	struct frame_header header;
 	struct enrolment e; /* without its credential */
@@ -76,9 +76,9 @@ struct review {
 	struct review *prev, *next; /* of the waiting ones */
 };
 
-struct enroller {
+struct node_enroller {
 	/* fixed after open */
-	struct enroller_config config;
+	struct node_enroller_config config;
 	struct keyring_place *key_place, *token_place; /* token_place NULL: no join tokens */
 	uint8_t digest_key[ENROLMENT_TOKEN_KEY_LEN];
 
@@ -112,7 +112,7 @@ static int make_key(const char *path, struct error *error)
 }
 
 /* A mounted Secret is read-only: the log has the public key, too. */
-static void publish_key(const struct enroller *en)
+static void publish_key(const struct node_enroller *en)
 {
 	char *path = mem_printf("%s.pub", en->config.key_path);
 	char text[ENROLMENT_PUBLIC_TEXT_LEN + 2];
@@ -130,7 +130,7 @@ static void publish_key(const struct enroller *en)
 	free(path);
 }
 
-static int read_keys(struct enroller *en, struct error *error)
+static int read_keys(struct node_enroller *en, struct error *error)
 {
 	int rc = keyring_read(&en->keys.ring, en->key_place, error);
 
@@ -141,7 +141,7 @@ static int read_keys(struct enroller *en, struct error *error)
 	return 0;
 }
 
-static int read_tokens(struct enroller *en, struct error *error)
+static int read_tokens(struct node_enroller *en, struct error *error)
 {
 	struct enrolment_tokens *tokens;
 	struct secret file;
@@ -162,9 +162,9 @@ static int read_tokens(struct enroller *en, struct error *error)
 }
 
 /* "a/b" is the user "system:serviceaccount:a:b". */
-static int open_reviews(struct enroller *en, struct error *error)
+static int open_reviews(struct node_enroller *en, struct error *error)
 {
-	const struct enroller_config *c = &en->config;
+	const struct node_enroller_config *c = &en->config;
 	const char *slash = strchr(c->service_account, '/');
 	int rc;
 
@@ -176,10 +176,10 @@ static int open_reviews(struct enroller *en, struct error *error)
 	return rc;
 }
 
-int node_enroller_open(struct enroller **out, const struct enroller_config *config,
+int node_enroller_open(struct node_enroller **out, const struct node_enroller_config *config,
 		       struct error *error)
 {
-	struct enroller *en = mem_zalloc(1, sizeof(*en));
+	struct node_enroller *en = mem_zalloc(1, sizeof(*en));
 	int rc;
 
 	en->config = *config;
@@ -204,7 +204,7 @@ int node_enroller_open(struct enroller **out, const struct enroller_config *conf
 	return rc;
 }
 
-const struct keyring *node_enroller_keys(const struct enroller *en)
+const struct keyring *node_enroller_keys(const struct node_enroller *en)
 {
 	return &en->keys.ring;
 }
@@ -217,7 +217,7 @@ static void review_free(struct review *r)
 	free(r);
 }
 
-void node_enroller_stop(struct enroller *en)
+void node_enroller_stop(struct node_enroller *en)
 {
 	struct review *r, *next;
 
@@ -232,7 +232,7 @@ void node_enroller_stop(struct enroller *en)
 	}
 }
 
-void node_enroller_close(struct enroller *en)
+void node_enroller_close(struct node_enroller *en)
 {
 	if (!en)
 		return;
@@ -246,7 +246,7 @@ void node_enroller_close(struct enroller *en)
 	free(en);
 }
 
-void node_enroller_reload(struct enroller *en)
+void node_enroller_reload(struct node_enroller *en)
 {
 	struct error why;
 
@@ -261,7 +261,7 @@ void node_enroller_reload(struct enroller *en)
 /* --- enrolments ------------------------------------------------------------------------------- */
 
 /* NULL: it enrols the node. */
-static const char *check_join_token(const struct enroller *en, const struct enrolment *e,
+static const char *check_join_token(const struct node_enroller *en, const struct enrolment *e,
 				    int64_t now_ns)
 {
 	const char *pod = node_keys_pod(en->config.keys, e->node, now_ns);
@@ -282,8 +282,8 @@ static const char *check_join_token(const struct enroller *en, const struct enro
 	}
 }
 
-static void decide(struct enroller *en, const struct enrolment *e, const char *pod, const char *why,
-		   int64_t now_ns, struct enrolment_answer *a)
+static void decide(struct node_enroller *en, const struct enrolment *e, const char *pod,
+		   const char *why, int64_t now_ns, struct enrolment_answer *a)
 {
 	uint8_t secret[KEY_LEN];
 
@@ -303,7 +303,8 @@ static void decide(struct enroller *en, const struct enrolment *e, const char *p
 /* --- reviews ---------------------------------------------------------------------------------- */
 
 /* Of the agents' namespace. */
-static const struct kube_pod *find_pod(const struct enroller *en, const char *name, const char *uid)
+static const struct kube_pod *find_pod(const struct node_enroller *en, const char *name,
+				       const char *uid)
 {
 	char namespace[256] = "";
 
@@ -378,8 +379,8 @@ static enum enrolment_status check_user(const struct review *r, char pod[ENROLME
 }
 
 /* Of a review that decides nothing. */
-static void put_off(struct enroller *en, const char *node, const char *why,
-		    struct enrolment_answer *a)
+static void answer_later(struct node_enroller *en, const char *node, const char *why,
+			 struct enrolment_answer *a)
 {
 	*a = (struct enrolment_answer){.status = ENROLMENT_LATER, .wait_ms = LATER_WAIT_MS};
 	snprintf(a->reason, sizeof(a->reason), "the token cannot be reviewed now: %.180s", why);
@@ -412,7 +413,7 @@ static void answer_review(const struct review *r)
 		why = r->verdict.error.text;
 	}
 	if (status == ENROLMENT_LATER)
-		put_off(r->en, r->e.node, why, &a);
+		answer_later(r->en, r->e.node, why, &a);
 	else
 		decide(r->en, &r->e, pod, why, now_ns, &a);
 	enrolment_answer_seal(&answer, &r->header, r->e.reply_key, key, &a);
@@ -431,7 +432,7 @@ static void work(uv_work_t *work)
 }
 
 /* Answers those that have waited too long. */
-static void drop_late(struct enroller *en)
+static void drop_late(struct node_enroller *en)
 {
 	int64_t oldest_ns = clock_mono_ns() - REVIEW_WAIT_NS;
 	struct review *r;
@@ -445,12 +446,12 @@ static void drop_late(struct enroller *en)
 	}
 }
 
-static void run_next(struct enroller *en);
+static void run_next(struct node_enroller *en);
 
 static void on_reviewed(uv_work_t *work, int status)
 {
 	struct review *r = work->data;
-	struct enroller *en = r->en;
+	struct node_enroller *en = r->en;
 
 	(void)status;
 	en->running--;
@@ -462,7 +463,7 @@ static void on_reviewed(uv_work_t *work, int status)
 	run_next(en);
 }
 
-static void run_next(struct enroller *en)
+static void run_next(struct node_enroller *en)
 {
 	struct review *r = en->waiting;
 
@@ -475,7 +476,7 @@ static void run_next(struct enroller *en)
 }
 
 /* False: too many wait, or one of this connection. */
-static bool begin_review(struct enroller *en, const struct enrolment *e,
+static bool begin_review(struct node_enroller *en, const struct enrolment *e,
 			 const struct frame_header *header, const struct ingest_route *route)
 {
 	size_t waiting = 0;
@@ -503,7 +504,7 @@ static bool begin_review(struct enroller *en, const struct enrolment *e,
 /* --- enrolments as they come ------------------------------------------------------------------ */
 
 /* The answer, or FRAME_RESULT_part: under review. */
-static enum frame_result check(struct enroller *en, const struct enrolment *e,
+static enum frame_result check(struct node_enroller *en, const struct enrolment *e,
 			       const struct frame_header *header, const struct ingest_route *route,
 			       int64_t now_ns, struct enrolment_answer *a)
 {
@@ -520,11 +521,11 @@ static enum frame_result check(struct enroller *en, const struct enrolment *e,
 	else if (begin_review(en, e, header, route))
 		return FRAME_RESULT_part;
 	else
-		put_off(en, e->node, "too many wait", a);
+		answer_later(en, e->node, "too many wait", a);
 	return result_of(a);
 }
 
-int node_enroller_take(struct enroller *en, const void *data, size_t len,
+int node_enroller_take(struct node_enroller *en, const void *data, size_t len,
 		       const struct ingest_route *route, int64_t now_ns, struct buf *answer,
 		       bool *refused)
 {

@@ -13,7 +13,7 @@
 #include "shared/buf.h"
 #include "shared/error.h"
 
-struct enroller_config {
+struct node_enroller_config {
 	const char *key_path; /* the aggregator's private key; made if it is missing */
 	const char *join_token_path; /* NULL: no join tokens */
 	/* "NAMESPACE/NAME" of the agents; NULL: no tokens of Kubernetes */
@@ -32,24 +32,24 @@ struct enroller_config {
 	void *ctx;
 };
 
-struct enroller;
+struct node_enroller;
 
 /*
  * Reads the files, and writes the public key beside the private one. -errno with the reason.
  */
-int node_enroller_open(struct enroller **en, const struct enroller_config *config,
+int node_enroller_open(struct node_enroller **en, const struct node_enroller_config *config,
 		       struct error *error);
 /* The private keys, borrowed until the next reload. */
-const struct keyring *node_enroller_keys(const struct enroller *en);
+const struct keyring *node_enroller_keys(const struct node_enroller *en);
 /* Cuts reviews; before the loop closes. */
-void node_enroller_stop(struct enroller *en); /* NULL is allowed, as below */
-void node_enroller_close(struct enroller *en); /* once the loop is closed */
+void node_enroller_stop(struct node_enroller *en); /* NULL is allowed, as below */
+void node_enroller_close(struct node_enroller *en); /* once the loop is closed */
 /* Reads the files again; what cannot be read stays as it is. Logs either. */
-void node_enroller_reload(struct enroller *en);
+void node_enroller_reload(struct node_enroller *en);
 /*
  * Takes an enrolment and appends its answer. The frame_result; FRAME_RESULT_part: it is being
  * reviewed, and answered later. *refused: neither granted nor put off. -errno as enrolment_open().
  */
-int node_enroller_take(struct enroller *en, const void *data, size_t len,
+int node_enroller_take(struct node_enroller *en, const void *data, size_t len,
 		       const struct ingest_route *route, int64_t now_ns, struct buf *answer,
 		       bool *refused);

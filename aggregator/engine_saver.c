@@ -6,15 +6,16 @@
  *
  *	timer --> begin --> pack a slice --> store --> written --> pack a slice .. the last --> saved
  *			      |
- *			      +--> failed --> alarm, again after RETRY_NS
+ *			      +--> failed --> alarm, again after RETRY_NS or --save-interval
  *
  * The first slice also has what changed of plans, use of workloads, demand and keys of nodes, and new
  * decisions: in the same transaction, so that one file has one moment. Nodes that change meanwhile are in the
  * next save.
  *
- * Without the database the service goes on, the alarm is up, and each change of that is one line in
- * the log. A process that ends makes a last save; usage.c says why the last regular save is enough
- * after a kill.
+ * A failed save loses nothing: nodes (usage.c: is_saved()) and decisions stay unsaved in memory,
+ * and go with the next save. Meanwhile the service goes on, the alarm is up, and each change of
+ * that is one line in the log. A process that ends makes a last save; usage.c says why the last
+ * regular save is enough after a kill.
  */
 #include "aggregator/engine_saver.h"
 

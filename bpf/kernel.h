@@ -116,7 +116,8 @@ struct page_counter {
 };
 
 /*
- * Pages by generation, anonymous or file, and zone: [4][2][zones]. Other name in 6.1, none before.
+ * Pages by generation, anonymous or file, and zone: [4][2][zones]. 6.1 has another name for it;
+ * older kernels have none.
  */
 struct lru_gen_folio {
 	unsigned long max_seq;
@@ -290,7 +291,7 @@ static inline __u32 kernel_generations_offset(void)
 	return bpf_core_field_offset(struct mem_cgroup_per_node, lruvec.lrugen.nr_pages);
 }
 
-/* Every kernel has more totals; the verifier needs a power of two. */
+/* Every kernel has 6 totals or more. The array has 8: a mask bounds an index for the verifier. */
 enum { PSI_READ = 6, PSI_STATES = 8 };
 #define kernel_psi_state(state) (bpf_core_enum_value(enum psi_states, state) & (PSI_STATES - 1))
 

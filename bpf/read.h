@@ -9,9 +9,9 @@
  * a lock after the walk. Cgroups beyond knobs.record_limit count in state.overflow and are lost for
  * this pass.
  *
- * A removed v2 cgroup leaves its counters in a ring; otherwise the use since its last pass is lost.
- * The tracepoints run under a kernel lock (trace_cgroup_path_lock), so there is one writer at a
- * time. The agent counts overwritten records.
+ * A removed v2 cgroup leaves its counters in a ring, which has its use since the last pass. On v1
+ * the counters of the cgroups above include that. The tracepoints run under a kernel lock
+ * (trace_cgroup_path_lock), so there is one writer at a time. The agent counts overwritten records.
  *
  * Per-CPU values are at address + __per_cpu_offset[cpu], as in the kernel. An offset is the
  * difference between the address of a per-CPU map element on that CPU and the stored address, which
@@ -116,8 +116,8 @@ __noinline __u64 sum_over_cpus(__u64 address)
 /* --- the record of a cgroup ------------------------------------------------------------------ */
 
 /*
- * The readers collect `have` in the record: of a register the verifier would check every
- * combination of values.
+ * The readers set bits of `have` in the record: of a local variable the verifier would track every
+ * combination of bits.
  */
 
 /* The v2 root has no counter of its own tasks. */
@@ -280,7 +280,7 @@ static __always_inline void read_memory_v2(struct cgroup *cgroup, struct fast_re
 	fast->have |= RECORD_SWAP;
 }
 
-/* v1 counts and limits memory and swap together; without that count (swapaccount=0) it is 0. */
+/* v1 counts and limits memory and swap together; with swapaccount=0 the kernel tells 0 of both. */
 static __always_inline void read_memory_v1(struct cgroup *cgroup, struct fast_record *fast,
 					   struct slow_record *slow)
 {

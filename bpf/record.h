@@ -5,7 +5,7 @@
  * the same names.
  *
  * A fast pass writes fast records; a slow pass writes both, the same cgroup at the same position. A
- * member is valid with its bit in `have`; absent values are never 0.
+ * member is valid only if its bit is in `have`, else undefined.
  */
 #pragma once
 

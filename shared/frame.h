@@ -17,8 +17,8 @@
  *     0     4   magic "EVKL"
  *     4     1   version, 1
  *     5     1   type: 1 interval part, 2 ack, 3 enrolment, 4 its answer (shared/enrolment.h),
- *           5 reservations and plans of another aggregator, which an ack answers, too, 6 a copy
- *           of its database (aggregator/edge/ingest_copy.c)
+ *           5 exchange of two aggregators (reservations, plans, requests), answered by an ack,
+ *           6 a copy of a database (aggregator/edge/ingest_copy.c)
  *     6     2   node name length n, 1..253
  *     8     8   key id; all zero: body in clear (ipc:// only)
  *    16    16   run: random per agent start
@@ -27,7 +27,7 @@
  *    42     2   parts, 1..16
  *    44     4   length of the plain body
  *    48    24   nonce, random per frame
- *    72     4   age: milliseconds since the interval ended, when it was sealed, rounded up; 0:
+ *    72     4   age: milliseconds from the end of the interval to the sealing, rounded up; 0:
  *           unknown
  *    76     n   node name (DNS subdomain characters)
  *  76 + n   ..  body: XChaCha20-Poly1305 (IETF) ciphertext and 16-byte tag, or the plain body

@@ -2,6 +2,10 @@
 /*
  * /metrics: Prometheus text format 0.0.4, in base units. The number of series is bounded: about 60
  * for each node (metrics_node.c), none for a pod.
+ *
+ * A new metric is a row of `struct metric` in the metrics_*.c of its subject (a counter also a
+ * member of state/counters.h), and a row of packaging/docs/monitoring.md; tests/docs/check compares
+ * both.
  */
 #include "aggregator/api/metrics.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers are read by the rows of plugins.h, other arguments by the functions of the table below. A
- * function returns what is wrong, and where below the argument;
- * names it does not know are wrong. An argument given twice takes the last value, as JSON readers
- * do.
+ * Numbers are read by the rows of score_tables.h, other arguments by the functions of the table
+ * below. A function returns what is wrong, and where below the argument; names it does not know are
+ * wrong. An argument given twice takes the last value, as JSON readers do.
  */
 #include "aggregator/api/scores_request.h"
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evenkeel nodes: what each machine has, what of it is promised, what it uses now, how that varied
- * over a window, and how old that is. CPU, MEMORY and WORKSET are the newest interval's; MEAN,
- * SIGMA, P95 and CPU-MAX are of the window.
+ * evenkeel nodes: capacity, requests, current use, its deviation over a window, and the age of the
+ * measurement. CPU, MEMORY and WORKSET are the newest interval's; MEAN, SIGMA, P95 and CPU-MAX are
+ * of the window.
  *
- * What only a Kubernetes API knows has columns only where one is followed, and takes the place of
- * WORKSET then: a line stays within 120 columns. The row "*" is the sum of all nodes, by the
- * server, whatever page or row limit; it has no deviation and no percentile, since those of several
- * nodes do not add up.
+ * Columns of the Kubernetes API are shown if one is followed; WORKSET is hidden then, so that a
+ * line stays within 120 columns. The row "*" is the sum of all nodes, by the server, whatever page
+ * or row limit; it has no deviation and no percentile, since those of several nodes do not add up.
  */
 #include "aggregator/cli/usage.h"
 
@@ -23,7 +22,7 @@
 #define OF_CPU		"allocatable.cpuMillicores"
 #define OF_MEMORY	"allocatable.memoryBytes"
 
-/* What --sort-by takes, and what it means; name: nothing. */
+/* Values of --sort-by; sort_keys[] has their members in the same order (name has none). */
 static const char *const sort_words[] = {"name", "cpu",	     "memory", "sigma",	  "p95", "max",
 					 "age",	 "requests", "limits", "waiting", "oom", NULL};
 static const struct usage_key sort_keys[] = {

@@ -173,7 +173,7 @@ static int apply_object(struct whatif *w, const cJSON *makers, cJSON *object)
 		return 0;
 	}
 	if (is_made_in(makers, object)) {
-		w->made++;
+		w->left_out++;
 		return 0;
 	}
 	w->applied++;
@@ -209,10 +209,10 @@ static int tell_skipped(const struct whatif *w)
 	else if (kinds.len)
 		buf_printf(w->notes, "--%s %s: skipped, as no answer depends on these: %s\n",
 			   w->option, w->text, kinds.data);
-	if (w->made)
+	if (w->left_out)
 		buf_printf(w->notes,
 			   "--%s %s: %zu object%s left out, as the file has their controllers\n",
-			   w->option, w->text, w->made, units_plural((double)w->made));
+			   w->option, w->text, w->left_out, units_plural((double)w->left_out));
 	buf_fini(&kinds);
 	return rc;
 }
@@ -259,7 +259,7 @@ int whatif_apply(struct whatif *w)
 
 	w->applied = 0;
 	w->skipped = cJSON_CreateObject();
-	w->made = 0;
+	w->left_out = 0;
 	if (rc)
 		error_prefix(w->error, "--apply");
 	while (file->child)

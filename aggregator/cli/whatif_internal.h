@@ -22,7 +22,7 @@ struct whatif {
 	/* of the change at hand */
 	const char *option, *text;
 	size_t applied; /* objects of its file */
-	size_t made; /* others, whose controllers are there */
+	size_t left_out; /* others, whose controllers are there */
 	cJSON *skipped; /* of others the number by kind; owned */
 	struct buf *notes;
 	struct error *error;

@@ -13,7 +13,8 @@
  *      |              "refused", or its agent would send it for ever.
  *   its key's node? --no--> counted, and no answer: a key of a node opens frames of that node only
  *      |
- *   admitted? --no--> answered as the handler says (engine.c: usage_admit()); the agent resends it
+ *   admitted? --no--> answered as the handler says; the agent resends it (engine.c: its shared key
+ *      |              does not count, shared_key_fault(); another run is alive, usage_admit())
  *      |
  *   complete? --no--> stored; acked "part stored"
  *      |
@@ -409,7 +410,7 @@ static enum frame_result take_exchange(struct ingest *in, const struct ingest_me
 	return FRAME_RESULT_exchange;
 }
 
-/* Of an interval's frame, or what is none. */
+/* Takes the frame of an interval; one of another type counts as malformed. */
 static enum frame_result take_sealed(struct ingest *in, const struct ingest_message *message,
 				     const struct keyring *keys, struct node_key *bound,
 				     int64_t now_ns)

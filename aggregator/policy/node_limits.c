@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two rules, each for CPU and for memory:
+ * Three rules refuse a node, the first two each for CPU and for memory:
  *
- *     real use      used + expected > cap * allocatable                  refuses
- *     limits        (limits on the node + the pod's) / allocatable > ratio refuses
+ *     real use      used + expected > cap * allocatable
+ *     limits        (limits on the node + the pod's) / allocatable > ratio
+ *     unmeasured    it has no measurements while others have (--extender-refuse-unmeasured)
  *
  * Used is the 99th percentile of the node's recent use + z * (sigma widened for its age - measured
  * sigma); without a percentile it is mean + z * widened sigma. Expected is the use of pods that the
  * measurements lack: pods not measured yet, pods on their way, and the pod itself
- * (expected_use.h). For a node without measurements requests of its pods. The cap itself passes.
+ * (expected_use.h). For a node without measurements, used is the sum of its pods' requests. A node
+ * exactly at the cap passes.
  *
  * Drains, slack and /v1/fit have a stricter cap, which a whole plan must keep: place/place_use.c.
  *

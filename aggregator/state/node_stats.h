@@ -16,7 +16,11 @@
 #include "shared/frame.h"
 #include "shared/interval.h"
 
-/* How old the newest measurement is; decided when it is read, see node_stats_freshness(). */
+/*
+ * The age of the newest measurement, decided when it is read (node_stats_freshness()). Its worth
+ * then: score/score_input.c for scores, place/place_use.c for destinations, drain/drain_order.c for
+ * candidates.
+ */
 enum freshness { FRESH, LATE, EXPIRED, NEVER };
 
 #define FRESH_NS   (30 * 1000000000LL)

@@ -77,7 +77,7 @@
 #define COME_BACK_NS   (7 * SECOND_NS)
 #define UNFLAG_NS      (NODE_CLOCK_FLAGGED_NS - 5 * SECOND_NS)
 #define FARTHEST_NS    (INT64_MAX / 2) /* the year 2116 */
-#define SILENT_NS      (24 * 3600 * SECOND_NS)
+#define FORGET_NS      (24 * 3600 * SECOND_NS)
 
 struct usage_state {
 	struct usage_limits limits; /* fixed after start */
@@ -444,7 +444,7 @@ void usage_note_closed(struct usage_state *u, const char *node, uint64_t connect
 
 int64_t usage_forget_before_ns(int64_t now_ns)
 {
-	return now_ns - SILENT_NS;
+	return now_ns - FORGET_NS;
 }
 
 static bool is_silent(const struct usage_node *n, int64_t now_ns)

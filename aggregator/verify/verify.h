@@ -3,9 +3,9 @@
  * A second judgement of a drain plan: whether each of its moves may happen in the cluster of a
  * snapshot, after the moves before it.
  *
- * It is written from the definitions of Kubernetes, shares no code with the planner and keeps no
- * index: every answer comes from the JSON of all objects. Pure. packaging/docs/verify.md explains
- * the invariants in the order of the table.
+ * It is written from the definitions of Kubernetes, and includes nothing of policy or planner
+ * (tests/lint/layers). Apart from lookups by name and uid, every answer comes from the JSON of all
+ * objects. Pure. packaging/docs/verify.md explains the invariants in the order of the table.
  */
 #pragma once
 

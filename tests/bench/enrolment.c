@@ -38,7 +38,7 @@ static struct kube_scene *scene;
 static uv_loop_t loop;
 static struct node_keys *keys;
 static struct enrolment_keys own;
-static struct enroller *enroller;
+static struct node_enroller *enroller;
 static struct agent agents[AGENTS];
 static int enrolled, later;
 
@@ -125,7 +125,7 @@ static void open_enroller(void)
 {
 	char *key = kube_scene_path(scene, "key"), *ca = kube_scene_path(scene, "ca.crt"), *text;
 	char *kubeconfig = kube_scene_path(scene, "kubeconfig");
-	const struct enroller_config config = {
+	const struct node_enroller_config config = {
 		.key_path = key,
 		.service_account = "ns/agent",
 		.kubeconfig = kubeconfig,

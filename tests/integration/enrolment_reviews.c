@@ -32,7 +32,7 @@ struct world {
 	uv_loop_t loop;
 	struct node_keys *keys;
 	struct enrolment_keys own; /* as the file has it */
-	struct enroller *en;
+	struct node_enroller *en;
 	struct kube_pod pods[2]; /* "old" and "new"; without a uid: not known */
 	bool lists_pods, refused;
 	unsigned int answered;
@@ -103,7 +103,7 @@ static char *write_kubeconfig(const struct world *w)
 static void open_enroller(struct world *w)
 {
 	char *key = kube_scene_path(w->scene, "key"), *kubeconfig = write_kubeconfig(w);
-	const struct enroller_config config = {
+	const struct node_enroller_config config = {
 		.key_path = key,
 		.service_account = "ns/agent",
 		.kubeconfig = kubeconfig,

@@ -198,7 +198,7 @@ static void ask_node(enum drain_variant variant, const struct drain_case *c,
 		make_node(c->metadata, c->spec, "'cpu':'2','memory':'1Gi'", c->ready);
 	const struct drain_candidate candidate = {.node = node,
 						  .grouped = c->grouped,
-						  .silent = c->silent};
+						  .unmeasured = c->silent};
 	struct drain_options o;
 
 	drain_options_default(&o);

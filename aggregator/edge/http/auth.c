@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first rule that applies decides:
+ * The first rule that applies decides (api/act.c has another 429: 16 requests wait for the
+ * actuator):
  *
  *	a page of another server sent it (Origin)	403
  *	health						passes: probes have no credentials

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One queue under one lock. The first work of a client gets the next round's number, and each
- * further one the round behind: a client with one request comes before the second request of every
- * other. A full queue refuses its last work for one of an earlier round.
+ * One queue under one lock. The first waiting work of a client gets the next round, and each
+ * further one the round after: a client with one request comes before the second request of every
+ * other. A full queue refuses the work of the latest round, which may be the new one.
  *
  * At a stop each thread completes its work, and the stopping thread refuses what waits.
  */
@@ -23,7 +23,7 @@ struct workers {
 	pthread_t *threads; /* owned */
 
 	pthread_mutex_t lock;
-	pthread_cond_t news;
+	pthread_cond_t not_empty;
 	/* under lock */
 	struct work *first; /* by round */
 	uint64_t round; /* of what was taken last */
@@ -38,7 +38,7 @@ static struct work *take(struct workers *ws)
 
 	pthread_mutex_lock(&ws->lock);
 	while (!ws->first && !ws->stop)
-		pthread_cond_wait(&ws->news, &ws->lock);
+		pthread_cond_wait(&ws->not_empty, &ws->lock);
 	if (!ws->stop) {
 		w = ws->first;
 		ws->first = w->next;
@@ -90,7 +90,7 @@ static struct work *insert(struct workers *ws, struct work *w)
 		return w;
 	w->next = *at;
 	*at = w;
-	pthread_cond_signal(&ws->news);
+	pthread_cond_signal(&ws->not_empty);
 	return refused;
 }
 
@@ -113,7 +113,7 @@ int workers_start(struct workers **out, const struct workers_options *o, struct 
 	ws->options = *o;
 	ws->threads = mem_zalloc(o->threads, sizeof(*ws->threads));
 	pthread_mutex_init(&ws->lock, NULL);
-	pthread_cond_init(&ws->news, NULL);
+	pthread_cond_init(&ws->not_empty, NULL);
 	while (!rc && ws->thread_count < o->threads) {
 		rc = thread_start(&ws->threads[ws->thread_count], 0, work, ws);
 		if (!rc)
@@ -137,7 +137,7 @@ void workers_stop(struct workers *ws)
 		return;
 	pthread_mutex_lock(&ws->lock);
 	ws->stop = true;
-	pthread_cond_broadcast(&ws->news);
+	pthread_cond_broadcast(&ws->not_empty);
 	pthread_mutex_unlock(&ws->lock);
 	for (unsigned int i = 0; i < ws->thread_count; i++)
 		pthread_join(ws->threads[i], NULL);
@@ -151,7 +151,7 @@ void workers_free(struct workers *ws)
 {
 	if (!ws)
 		return;
-	pthread_cond_destroy(&ws->news);
+	pthread_cond_destroy(&ws->not_empty);
 	pthread_mutex_destroy(&ws->lock);
 	free(ws->threads);
 	free(ws);

@@ -10,8 +10,8 @@
 /* A unit of work, embedded in its owner. */
 struct work {
 	struct work *next;
-	uint64_t client; /* the client */
-	uint64_t round; /* the queue's */
+	uint64_t client; /* works of equal values take turns with those of others */
+	uint64_t round; /* set by the queue */
 	void (*run)(struct work *w, bool refused);
 };
 

@@ -189,7 +189,7 @@ void drain_eligibility(const struct drain_options *o, const struct drain_candida
 	if (o->variant == DRAIN_CORRECTED && !check_recent(o, c, failed, out))
 		return;
 	error_set(&out->error, "%s", "");
-	if (c->silent && o->variant == DRAIN_CORRECTED)
+	if (c->unmeasured && o->variant == DRAIN_CORRECTED)
 		refuse(out, error_fail(&out->error, DRAIN_NOT_MEASURED,
 				       "its agent is silent: it is not known to be idle"));
 }

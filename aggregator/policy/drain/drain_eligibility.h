@@ -80,7 +80,7 @@ struct drain_candidate {
 	const struct kube_pod *const *pods;
 	size_t pod_count;
 	bool grouped; /* it is in a group (drain_groups.h) */
-	bool silent; /* others are measured, and this one is not */
+	bool unmeasured; /* others are measured, and this one is not */
 	const char *hidden; /* about an unreadable pod on it; NULL: none */
 	const struct drain_devices *devices; /* NULL: none */
 	enum drain_gpu gpu;

@@ -315,8 +315,8 @@ void drain_order(enum drain_variant variant, const struct drain_rank *ranks, siz
 /* Fresh or late. */
 bool drain_is_measured(const struct view_node *n, int64_t now_ns);
 /* Not measured, with active pods that are not of DaemonSets. */
-bool drain_is_silent(const struct view_node *n, const struct kube_pod *const *pods, size_t count,
-		     int64_t now_ns);
+bool drain_is_unmeasured(const struct view_node *n, const struct kube_pod *const *pods,
+			 size_t count, int64_t now_ns);
 /* Whether a pod of the node is, or may be, unreadable; the reason names it. */
 bool drain_hides_pod(const struct cluster *cluster, const char *node, struct error *error);
 /* The larger share of CPU and working set (means of the longest window). False: not known. */

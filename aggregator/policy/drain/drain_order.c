@@ -71,8 +71,8 @@ bool drain_is_measured(const struct view_node *n, int64_t now_ns)
 	return fresh == FRESH || fresh == LATE;
 }
 
-bool drain_is_silent(const struct view_node *n, const struct kube_pod *const *pods, size_t count,
-		     int64_t now_ns)
+bool drain_is_unmeasured(const struct view_node *n, const struct kube_pod *const *pods,
+			 size_t count, int64_t now_ns)
 {
 	if (drain_is_measured(n, now_ns))
 		return false;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Disruptions that PodDisruptionBudgets still allow while nodes are chosen one after the other: a
- * tracker for one run over the records of one view.
+ * tracker for one run over the records of one view. drain_plan.c asks it for a node alone,
+ * drain_wave.c for a node beside those of the wave.
  *
  *   upstream   a taken pod costs one of every budget that matches, even if it is not healthy; running
  *              drains are not known. Remaining amounts can become negative.
- *   corrected  - take pods of nodes in deletion first to reserve them
+ *   corrected  - the caller takes the pods of nodes in deletion first
  *              - pods that the eviction API lets go anyway are free: in deletion, Pending, Succeeded,
  *                Failed, or not ready while the budget has what it desires (or says AlwaysAllow)
  *              - a pod of several budgets is refused (SeveralPdbs), as the eviction API does

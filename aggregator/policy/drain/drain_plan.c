@@ -226,7 +226,8 @@ static bool judge(struct drain_run *r, struct drain_case *c)
 		.pod_count = c->pod_count,
 		.grouped = c->group != DRAIN_NO_GROUP,
 		.hidden = hides ? hidden.text : NULL,
-		.silent = r->measured && drain_is_silent(c->view, c->pods, c->pod_count, r->now_ns),
+		.unmeasured = r->measured &&
+			      drain_is_unmeasured(c->view, c->pods, c->pod_count, r->now_ns),
 	};
 	struct drain_eligible e;
 	struct drain_why *w;

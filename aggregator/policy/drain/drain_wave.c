@@ -16,8 +16,8 @@
  *                        the first wave is kept instead, and not called robust.
  *
  * When time is up after some trials, the wave so far is kept, and no more waves are tried for a
- * robust one. A node whose pods exceed a budget at once joins only if no other node of the wave takes
- * from its budgets: the eviction API makes its pods wait for each other.
+ * robust one. A node with more pods than a budget allows at once joins only if no other node of the
+ * wave takes from its budgets: the eviction API makes its pods wait for each other.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -137,7 +137,8 @@ struct place_prediction {
 	double mem_bytes, mem_limit_bytes; /* working-set maxima or the largest hour */
 };
 /*
- * With a pod that is on no node, too (PLACE_NONE: none). False: the cap is off or the node is silent.
+ * With a pod that is on no node, too (PLACE_NONE: none). False: the cap is off or the node's use is
+ * not known.
  */
 bool place_predict(const struct place *p, place_node n, place_pod pod,
 		   struct place_prediction *out);

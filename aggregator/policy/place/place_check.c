@@ -170,7 +170,7 @@ static enum place_filter check_use(const struct place *p, const struct place_slo
 {
 	if (!p->cap)
 		return PLACE_FITS;
-	if (p->nodes[n].silent)
+	if (p->nodes[n].use_unknown)
 		return PLACE_SILENT;
 	if (!place_use_fits(p, n, &s->use, NULL))
 		return PLACE_USE_CAP;

@@ -212,7 +212,7 @@ static void tell_silent(struct place *p, const struct place_slot *s, place_node 
 			struct error *error)
 {
 	(void)s;
-	if (p->nodes[n].silent)
+	if (p->nodes[n].use_unknown)
 		error_set(error, "the node's real use is not known (%s)",
 			  freshness_name(node_stats_freshness(p->nodes[n].view->stats,
 							      p->options.now_ns)));

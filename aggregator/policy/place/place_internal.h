@@ -351,7 +351,7 @@ struct place_node_info {
 	bool hidden_taints; /* they cannot be read */
 	bool leaving; /* in deletion, or NODE_ENDING */
 	bool cordoned;
-	bool silent; /* under the cap */
+	bool use_unknown; /* under the cap */
 	double contention;
 	struct place_rest rest;
 	uint32_t node_class;

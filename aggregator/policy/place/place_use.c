@@ -243,7 +243,7 @@ void place_use_age(struct place *p, place_node n)
 	enum freshness fresh = node_stats_freshness(stats, p->options.now_ns);
 	const struct window_set *set = window_longest(stats->usage.windows, NULL);
 
-	p->nodes[n].silent =
+	p->nodes[n].use_unknown =
 		fresh == EXPIRED || !set || !set->cpu_milli.known || !memory_of(set)->known;
 }
 
@@ -337,7 +337,7 @@ bool place_predict(const struct place *p, place_node n, place_pod pod, struct pl
 	const struct place_cap *cap = &p->options.cap;
 	struct place_node_use u = p->use[n];
 
-	if (!p->cap || p->nodes[n].silent)
+	if (!p->cap || p->nodes[n].use_unknown)
 		return false;
 	if (pod != PLACE_NONE)
 		place_use_add(&u, &place_slot(p, pod)->use, 1);
@@ -356,7 +356,7 @@ bool place_predict(const struct place *p, place_node n, place_pod pod, struct pl
 bool place_use_is_shared(const struct place *p)
 {
 	for (place_node n = 0; p->cap && n < p->node_count; n++)
-		if (p->nodes[n].rest.pods && !p->nodes[n].silent)
+		if (p->nodes[n].rest.pods && !p->nodes[n].use_unknown)
 			return true;
 	return false;
 }

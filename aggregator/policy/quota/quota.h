@@ -13,6 +13,9 @@
  *              Without a guarantee of a resource its sum has no bound. A bound holds up only pods that
  *              request the resource
  *
+ * quota_admission.c: whether a pod may start; quota_book.c: sums; quota_share.c: borrowed and lent;
+ * quota_view.c: the book of a view.
+ *
  * Faults of upstream that the corrected variant does not have: packaging/docs/quotas.md; those of its
  * search for victims: preempt.h.
  */

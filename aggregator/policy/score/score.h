@@ -75,7 +75,7 @@ struct score_args {
 	double oom_cost;
 };
 
-/* An argument that is a number; the columns are those of SCORE_NUMBER_ROWS() in plugins.h. */
+/* An argument that is a number; the columns are those of SCORE_NUMBER_ROWS() in score_tables.h. */
 struct score_number {
 	enum score_plugin_id plugin;
 	const char *name;
@@ -236,7 +236,7 @@ const char *score_plugin_name(enum score_plugin_id plugin); /* "TargetLoadPackin
 /* -ENOENT for an unknown name (the list of names is in score_plugin_names()). Case counts. */
 int score_plugin_find(const char *name, enum score_plugin_id *plugin);
 const char *score_plugin_names(void); /* for messages: "A, B" */
-/* safeVarianceMargin of LoadVariationRiskBalancing in the default blend; alone it has that of plugins.h. */
+/* safeVarianceMargin of LoadVariationRiskBalancing in the default blend; alone: score_tables.h. */
 #define SCORE_BLEND_MARGIN 0.1
 
 /* Weight in the default blend; 0: not in it. */

@@ -58,7 +58,7 @@ void slack_pattern_of_shape(struct slack_pattern *p, const char *key,
 
 /* --- slack_state.c */
 
-struct slack_standing {
+struct slack_place {
 	char *node; /* owned */
 	uint32_t count;
 };
@@ -75,7 +75,7 @@ struct slack_entry {
 	uint32_t lower_target;
 	int64_t shape_since_ns; /* of units: since when today's is another; 0: it is not */
 	size_t standing_count;
-	struct slack_standing *standing; /* owned; sorted by node */
+	struct slack_place *standing; /* owned; sorted by node */
 	/* in a step */
 	const char *owner_uid; /* of a workload: borrowed; the owner whose pods' use is expected */
 	bool found;
@@ -179,16 +179,16 @@ struct slack_run {
 	const struct slack_options *options;
 	struct slack_result *result;
 	struct slack_survey survey;
-	struct slack_ground *grounds; /* by node constraints */
-	struct slack_ground *own_ground; /* of the last pod without a shared admission */
+	struct slack_node_set *node_sets; /* by node constraints */
+	struct slack_node_set *own_node_set; /* of the last pod without a shared admission */
 	size_t class_count;
 	struct slack_entry **classes; /* by key */
 	uint32_t *order; /* classes, the one with the fewest choices first */
 	/*
-	 * Classes whose constraints count pods of a class: from minders[minders_from[class]] to
-	 * the start of the next class.
+	 * Classes whose constraints count pods of a class: from
+	 * constraining[constraining_from[class]] to the start of the next class.
 	 */
-	uint32_t *minders, *minders_from;
+	uint32_t *constraining, *constraining_from;
 	uint32_t asks; /* checks that the guard may still make */
 	size_t holder_count;
 	struct slack_holder *holders;
@@ -228,7 +228,7 @@ static inline bool slack_is_out_of_time(const struct slack_run *r)
 /* slack_survey.c */
 
 /* The nodes that count and admit pods with the same node constraints. */
-struct slack_ground {
+struct slack_node_set {
 	UT_hash_handle hh;
 	const void *admission; /* key: place_admission(); NULL: of one pod */
 	uint32_t count;
@@ -237,8 +237,8 @@ struct slack_ground {
 };
 
 /* After the survey. Valid until the step ends, or without shared admission until the next call. */
-const struct slack_ground *slack_ground_of(struct slack_run *r, place_pod probe);
-void slack_grounds_fini(struct slack_run *r);
+const struct slack_node_set *slack_node_set_of(struct slack_run *r, place_pod probe);
+void slack_node_sets_fini(struct slack_run *r);
 
 /* slack_order.c */
 void slack_order_classes(struct slack_run *r);

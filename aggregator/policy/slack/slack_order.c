@@ -89,7 +89,7 @@ static uint32_t count_domains(const struct slack_run *r, struct topologies *know
 static uint32_t count_choices(struct slack_run *r, struct topologies *known,
 			      const struct slack_entry *e)
 {
-	uint32_t choices = slack_ground_of(r, e->probe)->count;
+	uint32_t choices = slack_node_set_of(r, e->probe)->count;
 
 	for (size_t k = 0; k < e->pattern.key_count; k++) {
 		uint32_t domains = count_domains(r, known, e->pattern.keys[k]);

@@ -118,7 +118,7 @@ static bool is_tried(const struct slack_entry *e)
 static struct slots count_slots(struct slack_run *r, uint32_t class)
 {
 	const struct slack_entry *e = r->classes[class];
-	const struct slack_ground *g = slack_ground_of(r, e->probe);
+	const struct slack_node_set *g = slack_node_set_of(r, e->probe);
 	struct slack_amount use = expected_use(r, e);
 	struct slots s = {.free = g->free};
 

@@ -83,8 +83,7 @@ void slack_entry_stand(struct slack_entry *e, const char *node, uint32_t count)
 		e->standing[at - 1].count += count;
 		return;
 	}
-	ARRAY_ADD(e->standing, e->standing_count) =
-		(struct slack_standing){mem_strdup(node), count};
+	ARRAY_ADD(e->standing, e->standing_count) = (struct slack_place){mem_strdup(node), count};
 }
 
 void slack_entry_follow(struct slack_entry *e, int64_t now_ns, int64_t unneeded_ns)

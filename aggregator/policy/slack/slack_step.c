@@ -3,11 +3,12 @@
  * One step:
  *
  *   survey     what nodes give, and what real pods leave free
- *   targets    workloads, the cover of workloads that share, units for the rest of the rate
+ *   targets    workloads (slack_wanted.c), the cover of workloads that share, units for the rest of
+ *              the rate (slack_target.c); targets rise at once and drop late (slack_state.c)
  *   verify     placeholders return to their nodes; each is checked as if it came now, the largest of a
  *              node first, and pushed out if the scheduler would refuse it: real pods always win
  *   surplus    placeholders that are no longer wanted go from the emptiest nodes, which helps drains
- *   missing    slack_place.c
+ *   missing    wanted - held placeholders are placed (slack_balloon.c, slack_place.c)
  *   report     slots, nodes to add, narration; the places of all are remembered
  *
  * Placements follow requests, as the kube-scheduler does. If the simulation has a cap on real use, new
@@ -101,13 +102,13 @@ static struct slack_amount *plain_nodes(struct slack_run *r, size_t *count,
 					const place_node **which)
 {
 	place_pod probe = place_add_pod(r->place, r->state->plain.record);
-	const struct slack_ground *ground = slack_ground_of(r, probe);
-	struct slack_amount *of = mem_zalloc((size_t)ground->count + 1, sizeof(*of));
+	const struct slack_node_set *set = slack_node_set_of(r, probe);
+	struct slack_amount *of = mem_zalloc((size_t)set->count + 1, sizeof(*of));
 
-	*count = ground->count;
-	*which = ground->nodes;
-	for (uint32_t i = 0; i < ground->count; i++)
-		of[i] = r->survey.nodes[ground->nodes[i]].gives;
+	*count = set->count;
+	*which = set->nodes;
+	for (uint32_t i = 0; i < set->count; i++)
+		of[i] = r->survey.nodes[set->nodes[i]].gives;
 	return of;
 }
 
@@ -332,12 +333,12 @@ static void remember(struct slack_run *r)
 
 static void run_fini(struct slack_run *r)
 {
-	slack_grounds_fini(r);
+	slack_node_sets_fini(r);
 	slack_survey_fini(&r->survey);
 	free(r->classes);
 	free(r->order);
-	free(r->minders);
-	free(r->minders_from);
+	free(r->constraining);
+	free(r->constraining_from);
 	free(r->holders);
 }
 

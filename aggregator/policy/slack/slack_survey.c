@@ -178,10 +178,10 @@ void slack_survey_fini(struct slack_survey *s)
  * Most classes ask the same of nodes. The nodes that count and admit a pod are found once for all
  * classes whose pods ask alike: neither labels, taints nor cordons change within a step.
  */
-static struct slack_ground *new_ground(const struct slack_run *r, const void *admission,
-				       place_pod probe)
+static struct slack_node_set *new_node_set(const struct slack_run *r, const void *admission,
+					   place_pod probe)
 {
-	struct slack_ground *g = mem_zalloc(1, sizeof(*g));
+	struct slack_node_set *g = mem_zalloc(1, sizeof(*g));
 
 	g->admission = admission;
 	g->nodes = mem_zalloc(r->survey.count + 1, sizeof(*g->nodes));
@@ -197,37 +197,37 @@ static struct slack_ground *new_ground(const struct slack_run *r, const void *ad
 	return g;
 }
 
-static void free_ground(struct slack_ground *g)
+static void free_node_set(struct slack_node_set *g)
 {
 	if (g)
 		free(g->nodes);
 	free(g);
 }
 
-const struct slack_ground *slack_ground_of(struct slack_run *r, place_pod probe)
+const struct slack_node_set *slack_node_set_of(struct slack_run *r, place_pod probe)
 {
 	const void *admission = place_admission(r->place, probe);
-	struct slack_ground *g;
+	struct slack_node_set *g;
 
 	if (!admission) {
-		free_ground(r->own_ground);
-		r->own_ground = new_ground(r, NULL, probe);
-		return r->own_ground;
+		free_node_set(r->own_node_set);
+		r->own_node_set = new_node_set(r, NULL, probe);
+		return r->own_node_set;
 	}
-	HASH_FIND_PTR(r->grounds, &admission, g);
+	HASH_FIND_PTR(r->node_sets, &admission, g);
 	if (!g) {
-		g = new_ground(r, admission, probe);
-		HASH_ADD_PTR(r->grounds, admission, g);
+		g = new_node_set(r, admission, probe);
+		HASH_ADD_PTR(r->node_sets, admission, g);
 	}
 	return g;
 }
 
-void slack_grounds_fini(struct slack_run *r)
+void slack_node_sets_fini(struct slack_run *r)
 {
-	struct slack_ground *g, *next;
+	struct slack_node_set *g, *next;
 
-	HASH_RELEASE (r->grounds, g, next)
-		free_ground(g);
-	free_ground(r->own_ground);
-	r->own_ground = NULL;
+	HASH_RELEASE (r->node_sets, g, next)
+		free_node_set(g);
+	free_node_set(r->own_node_set);
+	r->own_node_set = NULL;
 }

@@ -2,12 +2,12 @@
 /*
  * The corrected formulas of resource slack.
  *
- *   E      = rate * requested (or * allocatable)
- *   unit   = average node / granularity, scaled by min(1, A_k / unit) for the node k nearest to the
- *          average
- *   count  = max over resources of ceil(remaining / unit); a unit is rounded down, so that as many
- *          as it was cut into fit on a node, and what that loses, less than a millicore and a byte
- *          for each, calls for no further unit
+ *   extra  = rate * requested (or * allocatable)
+ *   unit   = average node / granularity; if no node holds it, scaled down to the node that holds
+ *          the largest share of it; at most the largest shape, and the largest pod
+ *   count  = max over resources of ceil(remaining / unit). A unit is rounded down, so that a node
+ *          holds as many as it was cut into. What that loses, less than 1 millicore and 1 byte a
+ *          unit, adds no unit
  *   cover  = Pareto front of the shapes, walked by CPU, neighbours joined where a node can hold the
  *          join
  *
@@ -248,7 +248,7 @@ static int compare_shapes(const void *left, const void *right)
 	return COMPARE(a->cpu_milli, b->cpu_milli) ?: COMPARE(b->mem_bytes, a->mem_bytes);
 }
 
-/* Keeps the sorted shapes that no other dominates: falling CPU must come with more memory. */
+/* Keeps the sorted shapes that no other dominates: one with less CPU only if it has more memory. */
 static size_t pareto_front(struct slack_amount *shapes, size_t count)
 {
 	int64_t mem = -1;

@@ -44,18 +44,18 @@ void slack_verify_init(struct slack_run *r)
 	uint32_t *minding = mem_zalloc((size_t)count + 1, sizeof(*minding));
 
 	r->asks = ASKS_MOST;
-	r->minders_from = mem_zalloc((size_t)count + 1, sizeof(*r->minders_from));
+	r->constraining_from = mem_zalloc((size_t)count + 1, sizeof(*r->constraining_from));
 	for (uint32_t class = 0; class < count; class ++)
 		if (r->classes[class]->pattern.is_company && r->classes[class]->wanted)
 			minding[minding_count++] = class;
 	for (uint32_t class = 0; class < count; class ++) {
-		r->minders_from[class] = at;
+		r->constraining_from[class] = at;
 		for (uint32_t i = 0; i < minding_count; i++)
 			if (place_minds(r->place, r->classes[minding[i]]->probe,
 					r->classes[class]->probe))
-				ARRAY_ADD(r->minders, at) = minding[i];
+				ARRAY_ADD(r->constraining, at) = minding[i];
 	}
-	r->minders_from[count] = at;
+	r->constraining_from[count] = at;
 	free(minding);
 }
 
@@ -93,8 +93,8 @@ static bool class_is_broken(struct slack_run *r, uint32_t class)
 
 bool slack_verify_breaks(struct slack_run *r, uint32_t class, bool own, uint32_t *who)
 {
-	for (uint32_t i = r->minders_from[class]; i < r->minders_from[class + 1]; i++) {
-		uint32_t minder = r->minders[i];
+	for (uint32_t i = r->constraining_from[class]; i < r->constraining_from[class + 1]; i++) {
+		uint32_t minder = r->constraining[i];
 
 		if ((minder == class && !own) || !class_is_broken(r, minder))
 			continue;
@@ -113,7 +113,7 @@ struct standings {
 	uint32_t *of; /* owned */
 };
 
-static void stand(struct slack_run *r, struct slack_entry *e, const struct slack_standing *s)
+static void stand(struct slack_run *r, struct slack_entry *e, const struct slack_place *s)
 {
 	place_node n = place_find_node(r->place, s->node);
 	bool counts = n != PLACE_NONE && r->survey.counts[n];
