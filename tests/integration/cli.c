@@ -764,6 +764,25 @@ static void watching_ends_when_nobody_was_ever_there(void **state)
 	check(&e);
 }
 
+static void watching_ends_when_it_cannot_write(void **state)
+{
+	static const struct answer answers[] = {
+		{"GET /v1/nodes?limit=500", 200, two_nodes},
+		{NULL, 0, NULL},
+	};
+	char *args[ARGS_MAX] = {(char *)"-c", (char *)"exec \"$0\" nodes -w >/dev/full",
+				mem_strdup(program_path("evenkeel"))};
+	struct result r;
+	(void)state;
+
+	serve(answers);
+	run_as(&r, "/bin/sh", args);
+	assert_int_equal(r.code, 1);
+	assert_string_equal(r.err.data, "evenkeel: cannot write: No space left on device\n");
+	result_fini(&r);
+	free(args[2]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -782,6 +801,7 @@ int main(void)
 		cmocka_unit_test(watching_asks_only_for_changes),
 		cmocka_unit_test(watching_json_asks_for_all),
 		cmocka_unit_test(watching_ends_when_nobody_was_ever_there),
+		cmocka_unit_test(watching_ends_when_it_cannot_write),
 	};
 
 	return cmocka_run_group_tests(tests, start_server, stop_server);
