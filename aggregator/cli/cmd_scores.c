@@ -132,32 +132,18 @@ static cJSON *parse_short(const char *option, const char *text, struct error *re
 	return NULL;
 }
 
-static cJSON *parse_args(const char *option, const char *text, struct error *reason)
-{
-	cJSON *args;
-
-	if (*text != '{')
-		return parse_short(option, text, reason);
-	args = parse_yaml(text, reason);
-	if (args && !cJSON_IsObject(args)) {
-		cJSON_Delete(args);
-		fail(option, reason);
-		return NULL;
-	}
-	return args;
-}
-
 /* One option; a plugin without arguments has no member in args. */
 static int add_plugin(cJSON *names, cJSON *args, const char *option, struct error *reason)
 {
 	size_t len = strcspn(option, ":");
+	const char *text = option + len + 1;
 	cJSON *own = NULL;
 	char *name;
 
 	if (!len)
 		return fail(option, reason);
 	if (option[len]) {
-		own = parse_args(option, option + len + 1, reason);
+		own = *text == '{' ? parse_yaml(text, reason) : parse_short(option, text, reason);
 		if (!own)
 			return -EINVAL;
 	}

@@ -142,7 +142,7 @@ double preempt_loss(const struct preempt_run *r, const uint32_t *set, uint32_t c
 		if (!e || !is_first(r, set, i))
 			continue;
 		for (size_t at = 0; at < e->rows.count; at++)
-			if (e->rows.of[at].in_min && e->rows.of[at].min > 0)
+			if (e->rows.of[at].min > 0)
 				loss += loss_of_row(r, set, count, space, &e->rows.of[at]);
 	}
 	return loss;
