@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <curl/curl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +79,9 @@ static int setup(void **state)
 						  .informer = &s.informer,
 						  .counters = &s.counters,
 						  .published = on_published};
-	s.api = (struct api_context){.views = s.publication.views, .counters = &s.counters};
+	s.api = (struct api_context){.views = s.publication.views,
+				     .counters = &s.counters,
+				     .now_ns = clock_wall_ns};
 	assert_int_equal(publisher_open(&s.publisher, &s.publication), 0);
 	return 0;
 }
@@ -123,6 +126,16 @@ static void follow(void)
 		fail_msg("%s", why.text);
 }
 
+/* Whether the loop waits, having done what woke it. */
+static bool is_at_rest(void *ctx)
+{
+	struct pollfd p = {.fd = uv_backend_fd(&s.loop), .events = POLLIN};
+
+	(void)ctx;
+	uv_run(&s.loop, UV_RUN_NOWAIT);
+	return !poll(&p, 1, 0);
+}
+
 /* The list of pods comes late. */
 static void pods_are_listed(void **state)
 {
@@ -151,6 +164,7 @@ static void pods_are_listed(void **state)
 		uv_run(&s.loop, UV_RUN_ONCE);
 	while (!s.published)
 		uv_run(&s.loop, UV_RUN_ONCE);
+	assert_true(await(is_at_rest, NULL, 20));
 }
 
 /* A change during a publication causes another one. */

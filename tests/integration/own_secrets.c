@@ -139,6 +139,33 @@ static void test_scenarios(void **state)
 		play(s, &scenarios[i]);
 }
 
+/* What a new Secret is to have: a key of 32 bytes. The answer ends the attempt. */
+static void test_new_key(void **state)
+{
+	static const struct tls_answer answers[ANSWERS] = {
+		{SECRET, 404, "{}"},
+		{SECRETS, 422, "{\"message\":\"no\"}"},
+	};
+	struct kube_scene *s = *state;
+	struct own_secrets *o;
+	unsigned char key[33];
+	char text[45] = "";
+	size_t len;
+
+	kube_scene_serve(s, NULL, NULL);
+	tls_server_script(s->https, answers, ANSWERS);
+	assert_int_equal(open_with(s, &o), -EINVAL);
+	tls_server_seen(s->https, &s->seen);
+	assert_string_equal(s->seen.method, "POST");
+	assert_int_equal(sscanf(strstr(s->seen.body, "\"data\":"),
+				"\"data\":{\"%*[^\"]\":\"%44[^\"]\"}", text),
+			 1);
+	assert_int_equal(sodium_base642bin(key, sizeof(key), text, strlen(text), NULL, &len, NULL,
+					   sodium_base64_VARIANT_ORIGINAL),
+			 0);
+	assert_int_equal(len, 32);
+}
+
 /* Keys that the Secret has no more go, and the last one by name is published. */
 static void test_exchanged_key(void **state)
 {
@@ -502,6 +529,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_scenarios),
+		TEST(test_new_key),
 		TEST(test_exchanged_key),
 		TEST(test_files_that_stay),
 		TEST(test_files_of_an_earlier_start),

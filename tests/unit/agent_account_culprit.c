@@ -131,6 +131,25 @@ static void test_pods_on_other_cpus_are_not_named(void **state)
 	expect(w, NULL);
 }
 
+/* Nor is one that waited before, and so was known first. */
+static void test_a_known_pod_on_other_cpus_is_not_named(void **state)
+{
+	const struct second s = {.hog_ms = 300, .other_ms = 2, .waits_ms = 60, .full_ms = 55};
+	struct world *w = *state;
+
+	world_start(w, tree);
+	bind(w, tree[0], "0-1\n");
+	bind(w, tree[1], "2-3\n");
+	for (int tick = 0; tick < 20; tick++) {
+		world_use(w, HOG, 10 * MS);
+		press(w, WAITS, 0, 0);
+		press(w, HOG, 60, 55);
+		world_tick(w, 100 * MS, tick % 10 == 9);
+	}
+	run(w, &s, 15);
+	expect(w, NULL);
+}
+
 static void test_watching_ends_with_the_waiting(void **state)
 {
 	const struct second s = {.hog_ms = 300, .other_ms = 100, .waits_ms = 60, .full_ms = 55};
@@ -151,6 +170,7 @@ int main(void)
 		WORLD_TEST(test_throttling_names_nobody),
 		WORLD_TEST(test_waiting_for_its_own_tasks_names_nobody),
 		WORLD_TEST(test_pods_on_other_cpus_are_not_named),
+		WORLD_TEST(test_a_known_pod_on_other_cpus_is_not_named),
 		WORLD_TEST(test_watching_ends_with_the_waiting),
 	};
 
