@@ -565,8 +565,7 @@ static void find_names(const char *what, int count, char *const *words, struct b
 	if (!list)
 		return;
 	read_part(&program, &options, count, words);
-	if (!options.timeout_ns || options.timeout_ns > COMPLETION_NS)
-		options.timeout_ns = COMPLETION_NS;
+	options.timeout_ns = COMPLETION_NS;
 	if (!options.snapshots.count && open_server(&cli, false) == CLI_OK) {
 		add_names(&cli, list[1], out);
 		client_free(cli.client);

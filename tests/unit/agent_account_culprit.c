@@ -125,7 +125,7 @@ static void test_pods_on_other_cpus_are_not_named(void **state)
 	struct world *w = *state;
 
 	begin(w);
-	bind(w, tree[0], "0-1\n");
+	bind(w, tree[0], "4-5\n");
 	bind(w, tree[1], "2-3\n");
 	run(w, &s, 15);
 	expect(w, NULL);
@@ -138,8 +138,8 @@ static void test_a_known_pod_on_other_cpus_is_not_named(void **state)
 	struct world *w = *state;
 
 	world_start(w, tree);
-	bind(w, tree[0], "0-1\n");
-	bind(w, tree[1], "2-3\n");
+	bind(w, tree[0], "4-5\n");
+	bind(w, tree[1], "6-7\n");
 	for (int tick = 0; tick < 20; tick++) {
 		world_use(w, HOG, 10 * MS);
 		press(w, WAITS, 0, 0);

@@ -137,6 +137,9 @@ static void test_limit_ratios(void **state)
 	api_fixture_close(&f);
 }
 
+/* Messages have 64 bytes of a column. */
+#define LONG "abcdefghijklmnopqrstuvwxyz.abcdefghijklmnopqrstuvwxyz.abcdefghi"
+
 static void test_columns(void **state)
 {
 	static const char *const refused[] = {"x", "", "name,", ",name", "name,nam", "name name"};
@@ -148,6 +151,8 @@ static void test_columns(void **state)
 		assert_int_equal(api_fixture_get(&f, target), 400);
 		assert_string_equal(http_fixture_error_field(&f), "columns");
 	}
+	assert_int_equal(api_fixture_get(&f, "/v1/fleet?columns=" LONG "xy,name"), 400);
+	assert_non_null(strstr(f.response.body.data, "there is no column \\\"" LONG "x\\\""));
 	assert_int_equal(api_fixture_get(&f, "/v1/fleet?columns=name,source.state,name"), 200);
 	assert_string_equal(cJSON_GetStringValue(api_fixture_at(f.json, "columns.2")), "name");
 	assert_string_equal(cJSON_GetStringValue(api_fixture_at(f.json, "rows.0.0")),

@@ -126,10 +126,11 @@ static void test_users(void **state)
 		  {"X-Remote-Extra-%00", "n"},
 		  {"X-Remote-Extra-%", "p"},
 		  {"X-Remote-Extra-A%4", "q"},
-		  {"X-Remote-Extra-A%0a", "r"}},
+		  {"X-Remote-Extra-A%0a", "r"},
+		  {"X-Remote-Extra-B%20", "s"}},
 		 "{\"username\":\"a\",\"groups\":[\"system:authenticated\"],\"extra\":{\"%00\":["
 		 "\"n\"],\"%\":[\"p\"],"
-		 "\"a%4\":[\"q\"],\"a\\n\":[\"r\"]}}"},
+		 "\"a%4\":[\"q\"],\"a\\n\":[\"r\"],\"b \":[\"s\"]}}"},
 		{{{"X-Remote-User", "a"}, {"X-Remote-Group", "system:unauthenticated"}},
 		 "{\"username\":\"a\",\"groups\":[\"system:unauthenticated\"],\"extra\":{}}"},
 	};

@@ -593,6 +593,24 @@ static void test_metrics(void **state)
 	assert_null(strstr(f.response.body.data, "namespace=\"team-b\",resource=\"memory\""));
 }
 
+/* Pending pods within the min, whose CPU others have. */
+static void test_starved_metric(void **state)
+{
+	struct buf items = BUF_INIT;
+
+	(void)state;
+	buf_add_str(&items, quota_fixture_node("a", "cpu: 8, memory: 32Gi"));
+	buf_add_str(&items, quota_fixture_quota("lender", "q", "cpu: 4", NULL));
+	buf_add_str(&items, quota_fixture_quota("taker", "q", "cpu: 4", NULL));
+	buf_add_str(&items, quota_fixture_pod("taker", "p", "a", 0, "cpu: 7"));
+	buf_add_str(&items, quota_fixture_pod("lender", "waits", "", 0, "cpu: 3"));
+	view_slot_publish(f.ctx.views, quota_fixture_view(items.data));
+	buf_fini(&items);
+	assert_int_equal(api_fixture_get(&f, "/metrics"), 200);
+	assert_true(has_line("evenkeel_quota_starved{namespace=\"lender\",resource=\"cpu\"} 3"));
+	assert_true(has_line("evenkeel_quota_starved{namespace=\"taker\",resource=\"cpu\"} 0"));
+}
+
 /* As many series as are worth it, whatever quotas name. */
 static void test_metrics_are_bounded(void **state)
 {
@@ -643,6 +661,7 @@ int main(void)
 		TEST(test_protected_victims),
 		TEST(test_preempt_needs_pods),
 		TEST(test_metrics),
+		TEST(test_starved_metric),
 		TEST(test_metrics_are_bounded),
 	};
 

@@ -162,6 +162,8 @@ static const struct drain_case {
 	 DRAIN_BEING_DELETED, "the node object is being deleted"},
 	{"", "'taints':[{'key':'" DRAIN_TAINT_DELETION "','value':'1769999900'}]", true, true,
 	 false, DRAIN_BEING_DELETED, DRAIN_BEING_DELETED, "it has the taint " DRAIN_TAINT_DELETION},
+	{"", "'taints':[{'key':'" DRAIN_TAINT_DELETION "','value':'1769999700'}]", true, true,
+	 false, DRAIN_NONE, DRAIN_BEING_DELETED, "it has the taint " DRAIN_TAINT_DELETION},
 	/* Left behind six minutes ago, or by somebody else: still nobody to be drained. */
 	{"", "'taints':[{'key':'" DRAIN_TAINT_DELETION "','value':'1769999640'}]", true, true,
 	 false, DRAIN_NONE, DRAIN_BEING_DELETED, "it has the taint " DRAIN_TAINT_DELETION},

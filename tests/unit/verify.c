@@ -266,6 +266,7 @@ static const struct mutation {
 	{VERIFY_USE_CAP, {{USE "usage.cpuMillicores.windows.15m.mean", "8400"}}},
 	{VERIFY_USE_CAP, {{USE "usage.cpuMillicores.windows.15m.stddev", "4000"}}},
 	{VERIFY_USE_CAP, {{USE "usage.memoryBytes.windows.15m.max", "9663676416"}}},
+	{VERIFY_USE_CAP, {{USE "usage.cpuMillicores.windows.15m.mean", "8000"}, {"usage.pods.@", NULL}}},
 	{VERIFY_USE_CAP, {{"usage.pods.@.hourlyPeaks", "{'end':'2026-01-01T12:00:00Z','cpuMillicores':[null,9000],'workingSetBytes':[]}"}}},
 	{VERIFY_USE_CAP, {{"usage.pods.@.hourlyPeaks", PEAKS("12", "[null,4500]")}, {O "Q.spec.nodeName", "'nN'"}, {"usage.pods.+", Q_PEAKS("[4500]")}}},
 	{VERIFY_JUDGED, {{O "P.spec.resourceClaims", "[{'name':'gpu'}]"}}},
