@@ -230,7 +230,10 @@ static uint32_t step_of(const char *node_name, const char *pod)
 	return 0;
 }
 
-/* Of four one may be away: three on a node leave one after the other, and the rest last. */
+/*
+ * Of four one may be away: three on a node leave one after the other, and the rest last. A fifth one
+ * that is not ready costs nothing.
+ */
 static void replicas_on_one_node_leave_in_steps(void **unused)
 {
 	(void)unused;
@@ -239,6 +242,7 @@ static void replicas_on_one_node_leave_in_steps(void **unused)
 	drain_world_node(&w, "c");
 	drain_world_owner(&w, "web", 4);
 	drain_world_owner(&w, "db", 2);
+	drain_world_pod_with(&w, "web-0", "web", "a", 100, false, "");
 	drain_world_pod(&w, "web-1", "web", "a", 100);
 	drain_world_pod(&w, "web-2", "web", "a", 100);
 	drain_world_pod(&w, "web-3", "web", "a", 100);
@@ -248,6 +252,7 @@ static void replicas_on_one_node_leave_in_steps(void **unused)
 	drain_world_step(&w, NOW);
 	drain_world_verdict(&w, "a", "drain");
 	assert_int_equal(step_of("a", "web-1") + step_of("a", "web-2") + step_of("a", "web-3"), 6);
+	assert_int_equal(step_of("a", "web-0"), 3);
 	assert_int_equal(step_of("a", "db-1"), 3);
 	assert_int_equal(w.plan->wave.cost_count, 2);
 	assert_string_equal(w.plan->wave.costs[1].name, "web");
