@@ -40,7 +40,7 @@ struct stderr_log {
 };
 
 void stderr_log_begin(struct stderr_log *l);
-/* What was written since; the caller frees it. */
+/* The text written since the begin; the caller frees it. */
 char *stderr_log_end(struct stderr_log *l);
 
 /* Seconds of the present threads of a process. */

@@ -625,38 +625,6 @@ static bool asked_twice(void *context)
 	return second != NULL;
 }
 
-static void watches_until_interrupted(void **state)
-{
-	char *folder = folder_make(), *log = mem_printf("%s/log", folder);
-	char *argv[] = {(char *)program_path("evenkeel"),
-			"-w=3s",
-			"nodes",
-			"-w=300ms",
-			"--no-headers",
-			"a",
-			NULL};
-	static const char row[] = "a  250m/-  -  -  -  -  -  -  -  -  1s  -\n";
-	char text[512] = "";
-	pid_t pid;
-	FILE *f;
-	(void)state;
-
-	serve(nodes);
-	pid = process_start(log, argv);
-	assert_true(pid > 0);
-	assert_true(await(asked_twice, NULL, 20));
-	assert_int_equal(process_stop(pid, SIGINT), 0);
-	f = fopen(log, "r");
-	assert_non_null(f);
-	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
-	fclose(f);
-	/* The second picture may or may not have been written when the signal came. */
-	assert_memory_equal(text, row, strlen(row));
-	assert_true(!text[strlen(row)] || text[strlen(row)] == '\n');
-	free(log);
-	folder_remove(folder);
-}
-
 /* Reads a file from its start; the caller frees it. */
 static char *read_text(const char *path)
 {
@@ -669,6 +637,35 @@ static char *read_text(const char *path)
 	len = fread(text, 1, sizeof(text), f);
 	fclose(f);
 	return mem_strndup(text, len);
+}
+
+static void watches_until_interrupted(void **state)
+{
+	char *folder = folder_make(), *log = mem_printf("%s/log", folder);
+	char *argv[] = {(char *)program_path("evenkeel"),
+			"-w=3s",
+			"nodes",
+			"-w=300ms",
+			"--no-headers",
+			"a",
+			NULL};
+	static const char row[] = "a  250m/-  -  -  -  -  -  -  -  -  1s  -\n";
+	char *text;
+	pid_t pid;
+	(void)state;
+
+	serve(nodes);
+	pid = process_start(log, argv);
+	assert_true(pid > 0);
+	assert_true(await(asked_twice, NULL, 20));
+	assert_int_equal(process_stop(pid, SIGINT), 0);
+	text = read_text(log);
+	/* The second picture may or may not have been written when the signal came. */
+	assert_memory_equal(text, row, strlen(row));
+	assert_true(!text[strlen(row)] || text[strlen(row)] == '\n');
+	free(text);
+	free(log);
+	folder_remove(folder);
 }
 
 struct picture {
@@ -739,15 +736,11 @@ static void watching_asks_only_for_changes(void **state)
 
 static void watching_json_asks_for_all(void **state)
 {
-	static const struct answer answers[] = {
-		{"GET /v1/nodes?limit=500", 200, two_nodes},
-		{NULL, 0, NULL},
-	};
 	char *argv[] = {(char *)program_path("evenkeel"), "nodes", "-w=300ms", "-ojson", NULL};
 	pid_t pid;
 	(void)state;
 
-	serve_tagged(answers, "W/\"1\"");
+	serve_tagged(nodes, "W/\"1\"");
 	pid = process_start("/dev/null", argv);
 	assert_true(pid > 0);
 	assert_true(await(asked_twice, NULL, 20));
@@ -766,16 +759,12 @@ static void watching_ends_when_nobody_was_ever_there(void **state)
 
 static void watching_ends_when_it_cannot_write(void **state)
 {
-	static const struct answer answers[] = {
-		{"GET /v1/nodes?limit=500", 200, two_nodes},
-		{NULL, 0, NULL},
-	};
 	char *args[ARGS_MAX] = {(char *)"-c", (char *)"exec \"$0\" nodes -w >/dev/full",
 				mem_strdup(program_path("evenkeel"))};
 	struct result r;
 	(void)state;
 
-	serve(answers);
+	serve(nodes);
 	run_as(&r, "/bin/sh", args);
 	assert_int_equal(r.code, 1);
 	assert_string_equal(r.err.data, "evenkeel: cannot write: No space left on device\n");

@@ -139,7 +139,7 @@ static void test_scenarios(void **state)
 		play(s, &scenarios[i]);
 }
 
-/* What a new Secret is to have: a key of 32 bytes. The answer ends the attempt. */
+/* A new Secret has a key of 32 bytes. The answer ends the attempt. */
 static void test_new_key(void **state)
 {
 	static const struct tls_answer answers[ANSWERS] = {

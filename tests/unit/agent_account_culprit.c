@@ -131,7 +131,7 @@ static void test_pods_on_other_cpus_are_not_named(void **state)
 	expect(w, NULL);
 }
 
-/* Nor is one that waited before, and so was known first. */
+/* The same if it waited before, and so was known first. */
 static void test_a_known_pod_on_other_cpus_is_not_named(void **state)
 {
 	const struct second s = {.hog_ms = 300, .other_ms = 2, .waits_ms = 60, .full_ms = 55};
