@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Deltas (track_read()): a counter below its last value is of a new cgroup, and counts from 0; CPU
+ * Deltas (advance()): a counter below its last value is of a new cgroup, and counts from 0; CPU
  * time may step back by TIME_SLACK_NS.
  *
  * Limits: the tightest of a cgroup's own and of all above it (track_read_limits()). CPU is limited

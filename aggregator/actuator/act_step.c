@@ -7,6 +7,8 @@
  *   a hot destination, or a drain that ends with an evicted pod without a Ready replacement, stops the
  *   wave: each of its nodes is rolled back
  *   no pod is evicted while real use of a destination is unknown
+ *   a pod that cannot leave, or is not replaced, for --max-pod-wait has its node rolled back
+ *   (judge_waits() in act_evict.c)
  *   each drain advances by one phase at most
  *   a new wave is claimed when no drain is left
  *

@@ -13,8 +13,9 @@
  * nodes the view is refreshed (extender_call_refresh()) and the decision repeated; otherwise a pod
  * would be refused for a victim that is gone already.
  *
- * Unknown nodes. While the list of nodes is complete and followed, an unknown node was just deleted
- * or is younger than the view: it is refused, and the kubelet's first event brings the pod back.
+ * Nodes that are not in the view (node_limits.c has those without measurements). While the list of
+ * nodes is complete and followed, such a node was just deleted or is younger than the view: it is
+ * refused, and the kubelet's first event brings the pod back.
  * Without such a list (standalone, not listed yet, a broken watch) it passes without limits.
  *
  * A nominated pod waits for its victims to go: its reservation (extender_preempt.c) stays, although

@@ -345,8 +345,8 @@ static enum frame_result result_of_error(int rc)
 }
 
 /*
- * The keys that may open a frame with that header: *bound, the one of its node, in *own; or the
- * keyring, or nothing, with *bound = NULL.
+ * The keys that may open a frame with that header. If its key id is that of an enrolled node: this
+ * key alone, in *own, and *bound is the node's. Else the keyring, or nothing, and *bound is NULL.
  */
 static const struct keyring *choose_keys(const struct ingest *in, const struct frame_header *header,
 					 int64_t now_ns, struct keyring *own,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What pod and node windows share: one bucket in full precision, and the sums of buckets that a
- * window is.
+ * window is. window_part_merge() is the formula; windows.c makes statistics of the sums.
  */
 #pragma once
 

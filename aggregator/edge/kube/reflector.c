@@ -201,7 +201,11 @@ static int group_len(const char *api_version)
 
 /* --- faults ----------------------------------------------------------------------------------- */
 
-/* The requested version, or the version of the pages, is not available. */
+/*
+ * 410, or a server that is behind. The version of pages: a list without pages, at once. A list from
+ * a version: the newest state, at once. A watch, or a list of the newest state: a list after a
+ * wait.
+ */
 static void on_version_unavailable(struct reflector *r, const struct reflector_event *e,
 				   struct reflector_update *u)
 {

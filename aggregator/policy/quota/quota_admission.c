@@ -335,7 +335,10 @@ static bool asks_too_much(const struct quota_entry *e, const struct quota_ask *a
 	return false;
 }
 
-/* Corrected: the same test as in preemption. */
+/*
+ * Whether the pod borrows, for the text of a refusal; it may while max and the sum of mins hold
+ * (judge()). Corrected: the same test as in preemption.
+ */
 static bool borrows(const struct quota_book *b, const struct quota_entry *e,
 		    const struct quota_claims *c)
 {

@@ -14,7 +14,7 @@
  * The score is 100 * (1 - risk) of the worst resource.
  *
  * upstream reads percentages of capacity as percentages of the allocatable, leaves an unmeasured
- * resource out, does not count new pods, drops sigma at sensitivity 0 unless it is 1, and sums
+ * resource out, does not count new pods, leaves sigma < 1 out at sensitivity 0, and sums
  * containers by Trimaran's helper. kep and corrected divide by the allocatable, count pending pods,
  * and never score a node with an unknown resource (score.c).
  */

@@ -2,8 +2,9 @@
 /*
  * The table of plugins, and their common rules (but for upstream):
  *
- *   - The unknown never wins. A node without a measurement gets 0 and is not normalised. Plugins that
- *     can do without a resource leave an unmeasured one out.
+ *   - The unknown never wins. A node without a measurement is estimated if its requests are known
+ *     (next rule), else it gets 0 and is not normalised. Plugins that can do without a resource
+ *     leave an unmeasured one out.
  *   - An unmeasured node with known requests is estimated: 100 * (1 - max over CPU and memory of
  *     (requests on the node + pod) / allocatable). Beside measured nodes, which get at least 1, all
  *     estimates stay below the least of those (score_scale.c).

@@ -6,8 +6,9 @@
  *     window 10m
  *     window 5m
  *     since start   the last 5 minutes: measured for less, or hardly at all since
- *     late 42s      any of these, after 30 s of silence; kept for 5 minutes, or 15 if no node is heard
- *                   (upstream: always 5). Sigma grows with the age, but for upstream
+ *     late 42s      any of these, once the newest value is 30 s old (the node is silent). It counts
+ *                   for 5 minutes, or 15 while no node at all is heard (upstream: always 5). Sigma
+ *                   grows with the age, except for upstream
  *     allocation    no node is measured, but requests are known
  *     expired       silent for longer
  *     none          never heard

@@ -2,9 +2,10 @@
 /*
  * The memory from step to step: the places of each class, and since when fewer would suffice.
  *
- * A target rises at once and drops late, to the largest in between: otherwise slack itself would
- * start and stop nodes. The size of a unit follows the average node, and so every drain: it changes
- * as late, together with the count.
+ * A target rises at once. It drops once it has been lower for unneeded_ns without a break, to the
+ * largest of that time (slack_entry_follow()): otherwise slack itself would start and stop nodes.
+ * The size of a unit follows the average node, and so every drain: it changes as late, together
+ * with the count.
  */
 #include <stdlib.h>
 #include <string.h>
