@@ -262,7 +262,7 @@ bool act_is_unproven(const struct act_state *s, const char *node);
 /* Takes the moves of a proof, if it has the node. */
 bool act_drain_prove(struct act_drain *d, const struct act_plan *plan, int64_t now_ns);
 void act_drain_unprove(struct act_drain *d);
-/* After a time without steps, which no wait counts: each proof is older than allowed. */
+/* After a time without steps, which no wait counts: each proof is old, no destination was hot. */
 void act_pass_gap(struct act_state *s, int64_t gap_ns);
 /* Without a pod in flight, drains with an older proof become unproven together, in their order. */
 void act_expire_proofs(struct act_state *s, int64_t now_ns);

@@ -268,6 +268,9 @@ static void postpone(int64_t *since_ns, int64_t by_ns)
 
 void act_pass_gap(struct act_state *s, int64_t gap_ns)
 {
+	postpone(&s->blind_ns, gap_ns);
+	for (size_t i = 0; i < s->hot_count; i++)
+		s->hot[i].cool_ns = 0;
 	for (size_t i = 0; i < s->drain_count; i++) {
 		struct act_drain *d = &s->drains[i];
 

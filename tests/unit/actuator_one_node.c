@@ -318,6 +318,32 @@ static void test_gaps_in_waits(void **state)
 	end_alone(&w);
 }
 
+/* A destination that is hot, or not measured, in the first step after a gap was not so all the time. */
+static void test_gaps_in_use(void **state)
+{
+	static const double cpu_milli[][2] = {{1, 3},
+					      {NAN, NAN}}; /* before the gap, and after it */
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cpu_milli) / sizeof(cpu_milli[0]); i++) {
+		struct alone w;
+
+		begin_alone(&w, MARK_EVICTING);
+		w.node.pod_count = 1;
+		w.options.in_flight_max = 0;
+		w.plan.proof = &the_plan;
+		w.measured = true;
+		w.use = (struct act_use){.node = "n0", .cpu_cap_milli = 2, .mem_cap_bytes = NAN};
+		for (int k = 0; k <= 1; k++) {
+			w.use.cpu_milli = cpu_milli[i][k];
+			w.use.end_ns = BEGIN_NS + k * 600 * NS_PER_SEC;
+			step_alone(&w, k * 600 * NS_PER_SEC);
+			assert_int_equal(w.out.action_count, 0);
+		}
+		end_alone(&w);
+	}
+}
+
 /* The wait for a pod in flight goes on after a gap; then the rest is proven anew. */
 static void test_gaps_with_a_pod_in_flight(void **state)
 {
@@ -607,6 +633,7 @@ int main(void)
 		cmocka_unit_test(test_waits_begin_anew),
 		cmocka_unit_test(test_gaps_between_steps),
 		cmocka_unit_test(test_gaps_in_waits),
+		cmocka_unit_test(test_gaps_in_use),
 		cmocka_unit_test(test_gaps_with_a_pod_in_flight),
 		cmocka_unit_test(test_who_waits_for_a_proof),
 		cmocka_unit_test(test_hot_destinations),
