@@ -212,14 +212,16 @@ static void choose(struct account_culprit *a, const struct account_table *table)
 					     (float)(w->stats.cpu_milli.mean / 1000), w->waiting};
 	}
 	culprit_choose(&a->culprit, pods, count);
+	for (int slot = 0; slot < CULPRIT_PODS; slot++)
+		if (!a->culprit.pods[slot].sums)
+			memset(&a->pods[slot], 0, sizeof(a->pods[slot]));
 	for (size_t i = 0; i < count; i++) {
 		int slot = culprit_slot(&a->culprit, pods[i].ref);
 
-		if (slot < 0 || (a->culprit.pods[slot].sums && a->pods[slot].id == ids[i]))
+		if (slot < 0 || !a->culprit.pods[slot].sums || a->pods[slot].id == ids[i])
 			continue;
 		memset(&a->pods[slot], 0, sizeof(a->pods[slot]));
-		if (a->culprit.pods[slot].sums)
-			a->pods[slot].id = ids[i];
+		a->pods[slot].id = ids[i];
 	}
 	free(pods);
 	free(ids);

@@ -163,6 +163,43 @@ static void test_watching_ends_with_the_waiting(void **state)
 	expect(w, NULL);
 }
 
+static void all_wait(struct world *w, const char *const *pods, size_t count, int seconds)
+{
+	for (int tick = 0; tick < seconds * 10; tick++) {
+		for (size_t i = 0; i < count; i++) {
+			world_use(w, pods[i], 20 * MS);
+			press(w, pods[i], 60, 55);
+		}
+		world_tick(w, 100 * MS, tick % 10 == 9);
+	}
+}
+
+/* Of ten pods that wait eight are watched; the place of one that ends is another's. */
+static void test_watched_pods_that_end(void **state)
+{
+	static const char *pods[] = {WORLD_POD(0), WORLD_POD(1), WORLD_POD(2), WORLD_POD(3),
+				     WORLD_POD(4), WORLD_POD(5), WORLD_POD(6), WORLD_POD(7),
+				     WORLD_POD(8), WORLD_POD(9), NULL};
+	struct world *w = *state;
+	uint64_t ids[CULPRIT_PODS];
+	size_t left = 10;
+
+	world_start(w, pods);
+	all_wait(w, pods, left, 3);
+	assert_int_equal(account_watched(w->account, ids), CULPRIT_WATCHED);
+	for (; left > 8; left--) {
+		size_t gone = 0;
+
+		while (world_id(w, pods[gone]) != ids[2])
+			gone++;
+		world_rmdir(w, pods[gone]);
+		world_scan(w);
+		pods[gone] = pods[left - 1];
+		all_wait(w, pods, left - 1, 3);
+		assert_int_equal(account_watched(w->account, ids), CULPRIT_WATCHED);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +209,7 @@ int main(void)
 		WORLD_TEST(test_pods_on_other_cpus_are_not_named),
 		WORLD_TEST(test_a_known_pod_on_other_cpus_is_not_named),
 		WORLD_TEST(test_watching_ends_with_the_waiting),
+		WORLD_TEST(test_watched_pods_that_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
