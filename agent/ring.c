@@ -189,10 +189,17 @@ static void merge_pair(struct ring *r, size_t index)
 	remove_item(r, index);
 }
 
+/* By the clock that nobody sets, if both have its time. */
+static int64_t time_between(const struct interval *a, const struct interval *b)
+{
+	return a->end_boot_ns && b->end_boot_ns ? b->end_boot_ns - a->end_boot_ns
+						: b->end_ns - a->end_ns;
+}
+
 void ring_push(struct ring *r, struct interval *interval)
 {
 	assert(interval->sequence > ring_newest(r));
-	while (r->count && interval->end_ns - r->items[0]->end_ns > r->span_ns)
+	while (r->count && time_between(r->items[0], interval) > r->span_ns)
 		drop_oldest(r);
 	ARRAY_ADD(r->items, r->count) = interval;
 	count_interval(r, interval);

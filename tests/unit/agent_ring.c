@@ -397,6 +397,25 @@ static void test_a_clock_set_back_is_not_merged(void **state)
 	run_end(&run);
 }
 
+/* A clock that is set forward makes no interval old; the time since the boot does. */
+static void test_a_clock_set_forward_drops_nothing(void **state)
+{
+	struct run run = run_start(RING_BYTES_DEFAULT);
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct interval *interval = make_interval(&run);
+
+		interval->end_boot_ns = (i + 1) * STEP_NS;
+		if (i == 3)
+			interval->end_boot_ns = 2 * STEP_NS + SPAN_NS;
+		ring_push(run.ring, interval);
+		assert_int_equal(oldest(run.ring), i < 3 ? 1 : 2);
+		run.now_ns += SPAN_NS;
+	}
+	run_end(&run);
+}
+
 /*
  * Workloads come and go: what the ring holds of them goes with the last interval that names them.
  */
@@ -434,6 +453,7 @@ int main(void)
 		cmocka_unit_test(test_no_room_and_nothing_to_merge),
 		cmocka_unit_test(test_one_interval_is_always_kept),
 		cmocka_unit_test(test_a_clock_set_back_is_not_merged),
+		cmocka_unit_test(test_a_clock_set_forward_drops_nothing),
 		cmocka_unit_test(test_entities_leave_with_their_intervals),
 	};
 
