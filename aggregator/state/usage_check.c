@@ -21,6 +21,7 @@
 #define LEAST_MILLI	 (-1.0) /* rounding of a difference */
 #define OOM_KILLS_MOST	 1000000u
 #define PERIODS_SECOND	 1000.0 /* a period is at least 1 ms */
+#define CGROUPS_MOST	 16384.0 /* whose throttling is added: all below a node, a pod or a unit */
 #define READINGS_SECOND	 32.0 /* more than any agent makes */
 
 /*
@@ -188,17 +189,18 @@ static void judge_throttling(const struct judge *j)
 {
 	const struct usage *u = j->usage;
 	double throttled = (double)u->throttled_ns / 1e9;
-	double most = j->clock_seconds * fmax(1, (double)j->node->cpu_capacity_milli / 1e3);
+	double seconds = j->clock_seconds * CGROUPS_MOST;
+	double most = seconds * fmax(1, (double)j->node->cpu_capacity_milli / 1e3);
 
 	if (!(u->have & USAGE_THROTTLE))
 		return;
 	if (throttled > most)
 		PUT_ASIDE(j, USAGE_THROTTLE, QUARANTINE_counterReset,
-			  "was throttled for %.1f s, at most %.1f s passed", throttled, most);
-	else if ((double)u->periods > j->clock_seconds * PERIODS_SECOND)
+			  "was throttled for %.1f s, at most %.0f s can be", throttled, most);
+	else if ((double)u->periods > seconds * PERIODS_SECOND)
 		PUT_ASIDE(j, USAGE_THROTTLE, QUARANTINE_counterReset,
-			  "had %" PRIu64 " periods, at most %.0f passed", u->periods,
-			  j->clock_seconds * PERIODS_SECOND);
+			  "had %" PRIu64 " periods, at most %.0f can be", u->periods,
+			  seconds * PERIODS_SECOND);
 	else if (u->throttled_periods > u->periods + j->merged + 1)
 		/* Both are read without a lock, once per interval. */
 		PUT_ASIDE(j, USAGE_THROTTLE, QUARANTINE_inconsistent,

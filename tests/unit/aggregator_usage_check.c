@@ -45,6 +45,8 @@ static struct interval *new_interval(void)
 	return i;
 }
 
+#define CGROUPS 16384ULL /* throttling is a sum over so many at most */
+
 /* X(change of the usage u, bits put aside, why, text or NULL for none). The first ones can be. */
 #define CASES(X)                                                                                   \
 	X((void)u, 0, 0, NULL)                                                                     \
@@ -56,8 +58,8 @@ static struct interval *new_interval(void)
 	  0, 0, NULL)                                                                              \
 	X(u->cpu_milli.min = -0.5F, 0, 0, NULL)                                                    \
 	X(u->mem_bytes.max = (float)(8 * GIB), 0, 0, NULL)                                         \
-	X(u->throttled_ns = 48 * SEC, 0, 0, NULL)                                                  \
-	X((u->periods = 12000, u->throttled_periods = 12002), 0, 0, NULL)                          \
+	X(u->throttled_ns = CGROUPS * 48 * SEC, 0, 0, NULL)                                        \
+	X((u->periods = CGROUPS * 12000, u->throttled_periods = CGROUPS * 12000 + 2), 0, 0, NULL)  \
 	X(u->stall_cpu_ns = 12 * SEC, 0, 0, NULL)                                                  \
 	X(u->pids = 1 << 22, 0, 0, NULL)                                                           \
 	X(u->swap_bytes = 1ULL << 50, 0, 0, NULL)                                                  \
@@ -105,9 +107,9 @@ static struct interval *new_interval(void)
 	X(u->seconds = 12.5F, USAGE_MEMORY | USAGE_WORKING_SET, counterReset,                      \
 	  "used working set for 12.5 s, at most 12.0 s passed")                                    \
 	X(u->throttled_ns = UINT64_MAX, USAGE_THROTTLE, counterReset,                              \
-	  "was throttled for 18446744073.7 s, at most 48.0 s passed")                              \
-	X(u->periods = 12001, USAGE_THROTTLE, counterReset,                                        \
-	  "had 12001 periods, at most 12000 passed")                                               \
+	  "was throttled for 18446744073.7 s, at most 786432 s can be")                            \
+	X(u->periods = CGROUPS * 12000 + 1, USAGE_THROTTLE, counterReset,                          \
+	  "had 196608001 periods, at most 196608000 can be")                                       \
 	X((u->periods = 10, u->throttled_periods = 13), USAGE_THROTTLE, inconsistent,              \
 	  "was throttled in 13 of 10 periods")                                                     \
 	X(u->oom_kills = UINT32_MAX, USAGE_OOM, counterReset, "had 4294967295 OOM kills")          \
