@@ -420,6 +420,30 @@ static void absent_kind_is_cleared_and_comes_back(void **state)
 	     PAGE(0, "102", NULL, "end; synced; " WATCH("102")));
 }
 
+/* Who waits for the first lists of all kinds does not wait again in an outage. */
+static void absent_and_forbidden_kinds_stay_so_in_an_outage(void **state)
+{
+	(void)state;
+	TELL(OBJECT_ELASTIC_QUOTA, UNSERVED(0, "absent: the API has no elasticquotas"),
+	     {.after_s = 4,
+	      .type = REFLECTOR_UNDISCOVERED,
+	      .version = REFUSED,
+	      .want = "absent: " REFUSED},
+	     UNSERVED(60, "absent: the API has no elasticquotas"));
+	TELL(OBJECT_NODE,
+	     {.after_s = 0,
+	      .type = REFLECTOR_UNDISCOVERED,
+	      .version = "no",
+	      .code = 403,
+	      .want = "forbidden: the ClusterRole system:discovery is missing: the API does not "
+		      "tell "
+		      "what it serves"},
+	     {.after_s = 60,
+	      .type = REFLECTOR_UNDISCOVERED,
+	      .version = REFUSED,
+	      .want = "forbidden: " REFUSED});
+}
+
 static void what_discovery_cannot_tell_is_said(void **state)
 {
 	(void)state;
@@ -561,6 +585,7 @@ int main(void)
 		cmocka_unit_test(what_was_allowed_is_asked_for_again_before_it_is_forbidden),
 		cmocka_unit_test(credentials_are_renewed_once_before_waiting),
 		cmocka_unit_test(absent_kind_is_cleared_and_comes_back),
+		cmocka_unit_test(absent_and_forbidden_kinds_stay_so_in_an_outage),
 		cmocka_unit_test(what_discovery_cannot_tell_is_said),
 		cmocka_unit_test(source_counts_lists_faults_and_times),
 		cmocka_unit_test(status_is_read_from_what_servers_send),

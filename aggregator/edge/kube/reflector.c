@@ -167,11 +167,15 @@ static void say(struct reflector *r, enum source_state state, const char *format
 	r->source.state = state;
 }
 
-/* Changes, or the first list, are missing. */
+/* Changes, or the first list, are missing. A kind that had none stays absent or forbidden. */
 static void say_trouble(struct reflector *r, const struct kube_status *s)
 {
-	enum source_state state = r->synced ? SOURCE_STALE : SOURCE_LISTING;
+	enum source_state was = r->source.state, state = SOURCE_LISTING;
 
+	if (r->synced)
+		state = SOURCE_STALE;
+	else if (was == SOURCE_ABSENT || was == SOURCE_FORBIDDEN)
+		state = was;
 	if (s->code)
 		say(r, state, "the API answers %d%s%s", s->code, s->message[0] ? ": " : "",
 		    s->message);
