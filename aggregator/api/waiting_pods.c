@@ -304,7 +304,8 @@ bool waiting_pods_may_linger(struct waiting_pods *w, int64_t now_ns)
 	if (!w)
 		return false;
 	pthread_mutex_lock(&w->lock);
-	if (w->lingered_ns < now_ns)
+	/* Farther ahead than it gets: the clock was set back. */
+	if (w->lingered_ns < now_ns || w->lingered_ns - now_ns > (LINGER_BURST + 1) * LINGER_NS)
 		w->lingered_ns = now_ns;
 	may = w->lingered_ns - now_ns < LINGER_BURST * LINGER_NS;
 	if (may)

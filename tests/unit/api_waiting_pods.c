@@ -653,6 +653,20 @@ static void answers_linger_a_twentieth_of_the_time(void **state)
 	assert_false(waiting_pods_may_linger(f.ctx.waiting, now()));
 }
 
+static void answers_linger_after_the_clock_is_set_back(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 10; i++)
+		assert_true(waiting_pods_may_linger(f.ctx.waiting, now()));
+	pass_time(0.1);
+	assert_true(waiting_pods_may_linger(f.ctx.waiting, now()));
+	assert_false(waiting_pods_may_linger(f.ctx.waiting, now()));
+	pass_time(-3600);
+	for (int i = 0; i < 10; i++)
+		assert_true(waiting_pods_may_linger(f.ctx.waiting, now()));
+	assert_false(waiting_pods_may_linger(f.ctx.waiting, now()));
+}
+
 static void many_pods_are_bounded(void **state)
 {
 	struct waiting_event event;
@@ -699,6 +713,7 @@ int main(void)
 		T(victims_that_a_change_frees_are_noticed),
 		T(a_vain_search_is_repeated_with_what_comes_meanwhile),
 		T(answers_linger_a_twentieth_of_the_time),
+		T(answers_linger_after_the_clock_is_set_back),
 		T(many_pods_are_bounded),
 	};
 
