@@ -36,11 +36,12 @@ void drain_world_node_with(struct drain_world *w, const char *name, const char *
 			   const char *annotations, const char *spec)
 {
 	put(w, OBJECT_NODE,
-	    mem_printf("{'metadata':{'name':'%s','labels':{'kubernetes.io/hostname':'%s'%s%s},"
-		       "'annotations':{%s}},'spec':{%s},'status':{'allocatable':{'cpu':'4',"
-		       "'memory':'8Gi','pods':'110'},'conditions':[{'type':'Ready','status':"
-		       "'True'}]}}",
-		       name, name, *labels ? "," : "", labels, annotations, spec));
+	    mem_printf(
+		    "{'metadata':{'name':'%s','uid':'uid-%s','labels':{'kubernetes.io/hostname':"
+		    "'%s'%s%s},'annotations':{%s}},'spec':{%s},'status':{'allocatable':{'cpu':'4',"
+		    "'memory':'8Gi','pods':'110'},'conditions':[{'type':'Ready','status':"
+		    "'True'}]}}",
+		    name, name, name, *labels ? "," : "", labels, annotations, spec));
 }
 
 void drain_world_node(struct drain_world *w, const char *name)

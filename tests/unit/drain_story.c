@@ -14,6 +14,7 @@
 #include "shared/mem.h"
 #include "tests/drain_world.h"
 #include "tests/join_fixture.h"
+#include "tests/verify_fixture.h"
 #include "tests/view_fixture.h"
 
 #define NOW    VIEW_FIXTURE_NOW_NS
@@ -259,6 +260,54 @@ static void replicas_on_one_node_leave_in_steps(void **unused)
 	assert_int_equal(w.plan->wave.costs[1].allowed, 1);
 	assert_true(w.plan->wave.costs[1].one_after_the_other);
 	assert_false(w.plan->wave.costs[0].one_after_the_other);
+}
+
+/* The checker of plans finds nothing wrong with the wave. */
+static void assert_verified(void)
+{
+	cJSON *plan = verify_fixture_plan(w.plan),
+	      *snapshot = verify_fixture_snapshot(w.plan->view);
+	struct verify_report report;
+	struct verify_plan p;
+
+	verify_fixture_judge(plan, snapshot, &p, &report);
+	for (size_t i = 0; i < report.count; i++)
+		fail_msg("%s: %s", verify_invariant_name(report.of[i].invariant),
+			 report.of[i].text.text);
+	verify_report_fini(&report);
+	verify_plan_fini(&p);
+	cJSON_Delete(snapshot);
+	cJSON_Delete(plan);
+}
+
+/* Of each owner one of four may be away, and of both of them two: each step takes one of each. */
+static void owners_that_share_a_budget_leave_in_the_same_steps(void **unused)
+{
+	(void)unused;
+	drain_world_node(&w, "a");
+	drain_world_node(&w, "b");
+	drain_world_node(&w, "c");
+	drain_world_owner(&w, "api", 4);
+	drain_world_owner(&w, "web", 4);
+	drain_world_owner(&w, "db", 1);
+	place_fixture_put(&w.cluster, OBJECT_POD_DISRUPTION_BUDGET,
+			  "{'metadata':{'namespace':'default','name':'both'},'spec':{'selector':{"
+			  "'matchExpressions':[{'key':'app','operator':'In','values':['api','web']}"
+			  "]}},'status':{'disruptionsAllowed':2}}");
+	for (int i = 1; i <= 4; i++) {
+		char api[16], web[16];
+
+		snprintf(api, sizeof(api), "api-%d", i);
+		snprintf(web, sizeof(web), "web-%d", i);
+		drain_world_pod(&w, api, "api", i < 3 ? "a" : "c", 100);
+		drain_world_pod(&w, web, "web", i < 3 ? "a" : "c", 100);
+	}
+	drain_world_pod(&w, "db-1", "db", "c", 2400);
+	drain_world_step(&w, NOW);
+	drain_world_verdict(&w, "a", "drain");
+	assert_int_equal(step_of("a", "api-1") + step_of("a", "api-2"), 3);
+	assert_int_equal(step_of("a", "web-1") + step_of("a", "web-2"), 3);
+	assert_verified();
 }
 
 /* A bare pod goes with its node, and takes no room elsewhere. */
@@ -643,6 +692,7 @@ int main(void)
 		STORY(a_balloon_without_a_node_stops_nothing),
 		STORY(a_pod_that_moved_starts_the_time_of_its_node_anew),
 		STORY(replicas_on_one_node_leave_in_steps),
+		STORY(owners_that_share_a_budget_leave_in_the_same_steps),
 		STORY(a_pod_without_a_controller_is_deleted),
 		STORY(a_drained_node_is_done_and_uses_up_nothing),
 		STORY(what_was_found_is_forgotten_with_its_cause),

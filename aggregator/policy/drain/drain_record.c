@@ -193,30 +193,55 @@ static bool costs(const struct drain_run *r, const struct drain_cost *c, const s
 	return false;
 }
 
-/* Sets steps of as many pods as the cost allows at once; a group that falls leaves together. */
-static void step_by(const struct drain_run *r, const struct drain_cost *c,
-		    struct drain_plan_node *n)
+/* The costs that a pod waits for; a group that falls leaves together. */
+static size_t find_waits(const struct drain_run *r, const struct kube_pod *pod, size_t *waits)
 {
-	int64_t allowed = c->allowed > 0 ? c->allowed : 1, before = 0;
+	const struct drain_wave *w = &r->plan->wave;
+	size_t count = 0;
+
+	for (size_t i = 0; i < w->cost_count; i++)
+		if (w->costs[i].one_after_the_other && costs(r, &w->costs[i], pod) &&
+		    !gangs_fallen(r->gangs, pod))
+			waits[count++] = i;
+	return count;
+}
+
+/* used: disruptions of a step, by cost. */
+static bool has_room(const struct drain_wave *w, const int64_t *used, const size_t *waits,
+		     size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (used[waits[i]] >= int_max(w->costs[waits[i]].allowed, 1))
+			return false;
+	return true;
+}
+
+/* A pod gets the first step in which all of its costs allow it; 0: it waits for none. */
+static void put_steps(const struct drain_run *r, struct drain_plan_node *n)
+{
+	const struct drain_wave *w = &r->plan->wave;
+	int64_t *used = mem_zalloc((n->move_count + 1) * w->cost_count + 1, sizeof(*used));
+	size_t *waits = mem_zalloc(w->cost_count + 1, sizeof(*waits));
 
 	for (size_t i = 0; i < n->move_count; i++) {
-		struct drain_move *m = &n->moves[i];
+		size_t count = find_waits(r, n->moves[i].pod, waits), step = count > 0;
 
-		if (costs(r, c, m->pod) && !gangs_fallen(r->gangs, m->pod) &&
-		    (uint32_t)(before++ / allowed) + 1 > m->step)
-			m->step = (uint32_t)((before - 1) / allowed) + 1;
+		while (!has_room(w, used + step * w->cost_count, waits, count))
+			step++;
+		for (size_t k = 0; k < count; k++)
+			used[step * w->cost_count + waits[k]]++;
+		n->moves[i].step = (uint32_t)step;
 	}
+	free(waits);
+	free(used);
 }
 
 /* The other pods of the node leave with the last step. */
 static void record_steps(struct drain_run *r, struct drain_plan_node *n)
 {
-	const struct drain_wave *w = &r->plan->wave;
 	uint32_t last = 0;
 
-	for (size_t i = 0; i < w->cost_count; i++)
-		if (w->costs[i].one_after_the_other)
-			step_by(r, &w->costs[i], n);
+	put_steps(r, n);
 	for (size_t i = 0; i < n->move_count; i++)
 		last = n->moves[i].step > last ? n->moves[i].step : last;
 	for (size_t i = 0; i < n->move_count; i++)
