@@ -26,8 +26,8 @@
  * asked about it or not: a scheduler skips the extender if its own filters refuse.
  *
  * Without nudges, pods are only told about and forgotten. A pod is gone when the API's pending pods
- * lack it, unless it is younger than YOUNG_NS. Without an API a pod is forgotten FORGET_NS after
- * its last refusal.
+ * lack it, unless it is younger than YOUNG_NS. Without an API, or while the watch of pods is broken
+ * and they lack it, a pod is forgotten FORGET_NS after its last refusal.
  */
 #include "aggregator/api/waiting_pods.h"
 
@@ -388,15 +388,16 @@ static bool take_next(struct waiting_pods *w, const struct review *r, struct que
 
 static bool is_gone(const struct review *r, const struct question *q)
 {
-	const struct object *o;
+	const struct cluster *c = r->view->cluster;
+	enum source_state state = c ? c->sources[OBJECT_POD].state : SOURCE_NONE;
+	bool lists_all = state == SOURCE_SYNCED || state == SOURCE_SNAPSHOT;
+	const struct object *o = NULL;
 
-	if (!view_knows(r->view, OBJECT_POD))
-		return is_past(q->refused_ns, FORGET_NS, r->now_ns);
-	o = cluster_find(r->view->cluster, OBJECT_POD, q->pod->object.namespace,
-			 q->pod->object.name);
+	if (view_knows(r->view, OBJECT_POD))
+		o = cluster_find(c, OBJECT_POD, q->pod->object.namespace, q->pod->object.name);
 	if (o && strcmp(o->uid, q->pod->object.uid) == 0)
 		return ((const struct kube_pod *)o)->deletion_ns != 0;
-	return is_past(q->refused_ns, YOUNG_NS, r->now_ns);
+	return is_past(q->refused_ns, lists_all ? YOUNG_NS : FORGET_NS, r->now_ns);
 }
 
 static void put_off(struct waiting_pods *w, const char *uid, int64_t now_ns)

@@ -286,6 +286,26 @@ static void unlisted_pods_are_forgotten_in_the_end(void **state)
 	model_free(empty);
 }
 
+/* A broken watch lacks the pods that were created since. */
+static void a_stale_list_tells_of_no_pod_that_it_is_gone(void **state)
+{
+	const struct model_source stale = {.state = SOURCE_STALE};
+
+	(void)state;
+	model_set_source(model, OBJECT_POD, &stale);
+	publish(3000);
+	assert_false(passes(ASK(POD("late", ""), "[\"bravo\"]")));
+	pass_time(5);
+	publish(3000);
+	assert_false(review());
+	assert_int_equal(waiting(), 1);
+	publish(1000);
+	assert_true(review());
+	pass_time(895);
+	assert_false(review());
+	assert_int_equal(waiting(), 0);
+}
+
 /* One of them is decided about, and a nudge is for all. */
 static void pods_of_an_owner_are_one(void **state)
 {
@@ -702,6 +722,7 @@ int main(void)
 		T(of_other_nodes_all_are_asked_about),
 		T(pods_that_are_gone_are_forgotten),
 		T(unlisted_pods_are_forgotten_in_the_end),
+		T(a_stale_list_tells_of_no_pod_that_it_is_gone),
 		T(pods_of_an_owner_are_one),
 		T(nobody_decides_where_nobody_nudges),
 		T(a_pod_has_one_event_for_each_reason),
