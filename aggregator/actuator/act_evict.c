@@ -250,7 +250,7 @@ static bool is_its_turn(const struct act_state *s, const struct act_drain *d)
 	for (size_t i = 0; !d->any_order && i < s->drain_count; i++) {
 		const struct act_drain *other = &s->drains[i];
 
-		if (other->proven && other->order < d->order && other->mark.phase == MARK_EVICTING)
+		if (other->proven && other->order < d->order && other->mark.phase <= MARK_EVICTING)
 			return false;
 	}
 	return true;

@@ -404,7 +404,7 @@ static void advance(struct act_state *s, struct act_drain *d, const struct act_o
 		a = patch(out, o, in, n, MARK_TAINTED);
 		a->mark.cordoned = true;
 		error_set(&a->text, "node %s is cordoned and tainted", n->name);
-	} else if (!n->pod_count || act_drain_prove(d, in->plan, in->now_ns)) {
+	} else if (!n->pod_count || d->proven || act_drain_prove(d, in->plan, in->now_ns)) {
 		a = patch(out, o, in, n, MARK_EVICTING);
 		error_set(&a->text, "node %s: planner and checker agree on %zu moves", n->name,
 			  d->move_count);

@@ -371,8 +371,8 @@ struct pair {
 	size_t evicted;
 };
 
-/* Drains of one pod each; how many are evicted at once. */
-static size_t evicted_at_once(const struct pair *p)
+/* Drains of one pod each, the first in that phase; how many are evicted at once. */
+static size_t evicted_at_once(const struct pair *p, enum mark_phase first)
 {
 	const struct act_options options = {.pod_wait_ns = 60 * NS_PER_SEC,
 					    .in_flight_max = p->in_flight_max,
@@ -397,7 +397,7 @@ static size_t evicted_at_once(const struct pair *p)
 	struct act_drain drains[] = {{.node = (char *)"n0",
 				      .uid = (char *)"u0",
 				      .zone = (char *)p->zones[0],
-				      .mark.phase = MARK_EVICTING},
+				      .mark.phase = first},
 				     {.node = (char *)"n1",
 				      .uid = (char *)"u1",
 				      .zone = (char *)p->zones[1],
@@ -412,7 +412,8 @@ static size_t evicted_at_once(const struct pair *p)
 		assert_false(act_drain_follow(&drains[i], &options, &in, &nodes[i], &why));
 	}
 	for (size_t i = 0; i < 2; i++)
-		act_drain_evict(&s, &drains[i], &options, &in, &nodes[i], &out);
+		if (drains[i].mark.phase == MARK_EVICTING)
+			act_drain_evict(&s, &drains[i], &options, &in, &nodes[i], &out);
 	count = out.action_count;
 	for (size_t i = 0; i < 2; i++)
 		act_drain_unprove(&drains[i]);
@@ -438,7 +439,20 @@ static void test_pods_at_once(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		assert_int_equal(evicted_at_once(&cases[i]), cases[i].evicted);
+		assert_int_equal(evicted_at_once(&cases[i], MARK_EVICTING), cases[i].evicted);
+}
+
+/* A proven node whose patch to evicting failed holds the nodes after it. */
+static void test_nodes_wait_for_a_tainted_one(void **state)
+{
+	static const struct pair cases[] = {
+		{{"a", "a"}, {"", ""}, 9, 9, false, 0},
+		{{"a", "a"}, {"", ""}, 9, 9, true, 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(evicted_at_once(&cases[i], MARK_TAINTED), cases[i].evicted);
 }
 
 /* --- an eviction ------------------------------------------------------------------------------ */
@@ -532,6 +546,7 @@ int main(void)
 		cmocka_unit_test(test_undo),
 		cmocka_unit_test(test_rest),
 		cmocka_unit_test(test_pods_at_once),
+		cmocka_unit_test(test_nodes_wait_for_a_tainted_one),
 		cmocka_unit_test(test_waits_after_refusals),
 		cmocka_unit_test(test_what_is_seen_of_an_eviction),
 		cmocka_unit_test(test_rate),

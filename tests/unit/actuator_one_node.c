@@ -207,6 +207,30 @@ static void test_after_a_drain(void **state)
 	}
 }
 
+/* The patch to evicting fails: it is sent again, by the same proof. */
+static void test_a_failed_patch_is_repeated(void **state)
+{
+	struct alone w;
+
+	(void)state;
+	begin_alone(&w, MARK_TAINTED);
+	w.node.pod_count = 1;
+	w.plan.proof = &the_plan;
+	for (int at_s = 0; at_s < 6; at_s += 2) {
+		step_alone(&w, at_s * NS_PER_SEC);
+		assert_int_equal(w.out.action_count, 1);
+		assert_int_equal(w.out.actions[0].mark.phase, MARK_EVICTING);
+		assert_non_null(strstr(w.out.actions[0].text.text, "agree on 1 moves"));
+		assert_false(act_wants_proof(&w.state));
+		w.plan.proof = NULL;
+	}
+	w.node.mark.phase = MARK_EVICTING;
+	step_alone(&w, 6 * NS_PER_SEC);
+	assert_int_equal(w.out.action_count, 1);
+	assert_int_equal(w.out.actions[0].kind, ACT_EVICT);
+	end_alone(&w);
+}
+
 /* Bounds of a drain that evicts, and of its pod: nothing happens at the bound, a rollback after it. */
 static void test_bounds(void **state)
 {
@@ -629,6 +653,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_first_steps),
 		cmocka_unit_test(test_after_a_drain),
+		cmocka_unit_test(test_a_failed_patch_is_repeated),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_waits_begin_anew),
 		cmocka_unit_test(test_gaps_between_steps),
