@@ -99,6 +99,7 @@ struct waiting_pods {
 	int64_t reclaimed_ns;
 	struct reclaim_told told[RECLAIMS_TOLD]; /* a ring */
 	size_t told_next;
+	char *nudged_uid; /* owned; of the pod that the last review put off; NULL: none */
 };
 
 /* --- the table: under lock -------------------------------------------------------------------- */
@@ -169,6 +170,7 @@ void waiting_pods_free(struct waiting_pods *w)
 	for (size_t i = 0; i < RECLAIMS_TOLD; i++)
 		if (w->told[i].pod)
 			object_drop(&w->told[i].pod->object);
+	free(w->nudged_uid);
 	pthread_mutex_destroy(&w->lock);
 	free(w);
 }
@@ -404,11 +406,27 @@ static void put_off(struct waiting_pods *w, const char *uid, int64_t now_ns)
 {
 	struct waiting_pod *e;
 
+	w->nudged_uid = mem_strdup(uid);
 	pthread_mutex_lock(&w->lock);
 	e = find(w, uid);
 	if (e) {
 		e->again_ns = now_ns + e->wait_ns;
 		e->wait_ns = e->wait_ns < AGAIN_MOST_NS / 2 ? 2 * e->wait_ns : AGAIN_MOST_NS;
+	}
+	pthread_mutex_unlock(&w->lock);
+}
+
+void waiting_pods_not_sent(struct waiting_pods *w)
+{
+	struct waiting_pod *e;
+
+	if (!w || !w->nudged_uid)
+		return;
+	pthread_mutex_lock(&w->lock);
+	e = find(w, w->nudged_uid);
+	if (e) {
+		e->again_ns = 0;
+		e->wait_ns = AGAIN_NS;
 	}
 	pthread_mutex_unlock(&w->lock);
 }
@@ -550,6 +568,8 @@ bool waiting_pods_review(struct waiting_pods *w, const struct api_context *ctx)
 
 	if (!w)
 		return false;
+	free(w->nudged_uid);
+	w->nudged_uid = NULL;
 	tell_reclaim(w, &r);
 	left = counter_get(&w->counters->waiting);
 	end_ns = clock_thread_cpu_ns() + REVIEW_NS;

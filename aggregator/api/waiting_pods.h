@@ -50,6 +50,9 @@ bool waiting_pods_may_linger(struct waiting_pods *w, int64_t now_ns);
  */
 bool waiting_pods_review(struct waiting_pods *w, const struct api_context *ctx);
 
+/* The nudge that the last review asked for failed: its pod is due at once. */
+void waiting_pods_not_sent(struct waiting_pods *w);
+
 /* An Event about a pod. */
 struct waiting_event {
 	struct kube_pod *pod; /* held */

@@ -199,6 +199,28 @@ static void what_would_pass_is_told_ever_more_seldom(void **state)
 	assert_false(waiting_pods_review(NULL, &f.ctx));
 }
 
+static void a_nudge_that_fails_delays_no_other(void **state)
+{
+	(void)state;
+	assert_false(passes(ASK(POD("p", ""), "[\"bravo\"]")));
+	waiting_pods_not_sent(f.ctx.waiting); /* none was due */
+	publish(1000);
+	for (int i = 0; i < 9; i++) {
+		assert_true(review());
+		waiting_pods_not_sent(f.ctx.waiting);
+	}
+	assert_true(review());
+	assert_false(review());
+	waiting_pods_not_sent(f.ctx.waiting); /* the last review put none off */
+	assert_false(review());
+	pass_time(2);
+	assert_true(review());
+	waiting_pods_passed(f.ctx.waiting, "p");
+	waiting_pods_not_sent(f.ctx.waiting);
+	waiting_pods_not_sent(NULL);
+	assert_int_equal(waiting(), 0);
+}
+
 /* What was refused before the start is not known. Before the cluster is, schedulers get no answer. */
 static void after_a_start_all_are_asked_about(void **state)
 {
@@ -717,6 +739,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(what_would_pass_is_told_ever_more_seldom),
+		T(a_nudge_that_fails_delays_no_other),
 		T(after_a_start_all_are_asked_about),
 		T(a_review_has_no_effect),
 		T(of_other_nodes_all_are_asked_about),

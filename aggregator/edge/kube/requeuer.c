@@ -89,6 +89,7 @@ static void requeue(struct requeuer *r)
 	counter_add(kube_call_succeeds(status) ? &r->counters->sent : &r->counters->failed, 1);
 	if (!kube_call_succeeds(status)) {
 		r->rest_until_ns = clock_mono_ns() + REST_NS;
+		waiting_pods_not_sent(r->ctx->waiting);
 		if (status && !r->failing)
 			log_warn("claim %s cannot be patched (%ld), so refused pods wait for the "
 				 "scheduler's own retry: %s",
