@@ -307,22 +307,27 @@ static void test_outdated_credential(void **state)
 
 /* --- statuses --------------------------------------------------------------------------------- */
 
-static bool has_three_requests(void *scene)
-{
-	see(scene);
-	return ((struct kube_scene *)scene)->seen.requests == 3;
-}
-
 static bool has_four_requests(void *scene)
 {
 	see(scene);
 	return ((struct kube_scene *)scene)->seen.requests == 4;
 }
 
-/* Of three quotas one is written, one is another's and one is forbidden: the first goes on. */
+static bool has_five_requests(void *scene)
+{
+	see(scene);
+	return ((struct kube_scene *)scene)->seen.requests == 5;
+}
+
+/*
+ * Of four quotas one is written, one is another's, one has a resource of another's and one is
+ * forbidden: the first goes on.
+ */
 static void test_statuses(void **state)
 {
 	static const struct tls_answer script[] = {
+		{"/namespaces/shop/", 200,
+		 "{\"status\":{\"used\":{\"cpu\":\"0\",\"pods\":\"1\"}}}"},
 		{"/namespaces/team-a/", 200, "{}"},
 		{"/namespaces/team-b/", 409, "{}"},
 		{"/namespaces/team-c/", 403, "{}"},
@@ -333,7 +338,8 @@ static void test_statuses(void **state)
 	struct quota_options options;
 	struct status_writer *w;
 	struct view *v;
-	char *items = mem_printf("%s%s%s%s%s", quota_fixture_node("n", "cpu: 8, memory: 32Gi"),
+	char *items = mem_printf("%s%s%s%s%s%s", quota_fixture_node("n", "cpu: 8, memory: 32Gi"),
+				 quota_fixture_quota("shop", "q", "cpu: 1", "cpu: 8"),
 				 quota_fixture_quota("team-a", "q", "cpu: 1", "cpu: 8"),
 				 quota_fixture_quota("team-b", "q", "cpu: 1", "cpu: 8"),
 				 quota_fixture_quota("team-c", "q", "cpu: 1", "cpu: 8"),
@@ -349,18 +355,18 @@ static void test_statuses(void **state)
 	view_slot_publish(views, v);
 	assert_int_equal(status_writer_start(&w, &s->config, views, &options, &counters, &s->why),
 			 0);
-	assert_true(await(has_three_requests, s, 30));
+	assert_true(await(has_four_requests, s, 30));
 	assert_string_equal(s->seen.path, "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/team-c/"
 					  "elasticquotas/q/status");
 	/* The view shows no written status: the next round writes it again, and leaves the others. */
-	assert_true(await(has_four_requests, s, 30));
+	assert_true(await(has_five_requests, s, 30));
 	assert_string_equal(s->seen.method, "PATCH");
 	assert_non_null(strstr(s->seen.path, "/namespaces/team-a/"));
 	assert_non_null(strstr(s->seen.body, "\"status\":{\"used\":{\"cpu\":\"2\"}}"));
 	status_writer_stop(w);
-	assert_int_equal(counter_get(&counters.status_written), 2);
+	assert_int_equal(counter_get(&counters.status_written), 3);
 	assert_int_equal(counter_get(&counters.status_failed), 2);
-	assert_true(has_four_requests(s));
+	assert_true(has_five_requests(s));
 	view_slot_free(views);
 	free(items);
 }

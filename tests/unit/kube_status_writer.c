@@ -120,6 +120,38 @@ static void test_nothing_used(void **state)
 	buf_fini(&body);
 }
 
+/* What server-side apply leaves there is not written again and again. */
+static void test_leftover(void **state)
+{
+	static const struct {
+		const char *answer;
+		const char *name; /* NULL: none */
+	} cases[] = {
+		{"{\"status\":{\"used\":{\"cpu\":\"1500m\",\"memory\":\"1536Mi\"}}}", NULL},
+		{"{\"status\":{\"used\":{\"cpu\":\"1500m\",\"a.b/c\":\"1\",\"pods\":\"many\"}}}",
+		 "a.b/c"},
+		{"{\"status\":{\"used\":{\"pods\":\"many\"}}}", "pods"},
+		{"{\"status\":{\"used\":[1]}}", NULL},
+		{"{\"status\":{\"used\":null}}", NULL},
+		{"{\"status\":{\"used\":{\"a.b/c\":", NULL}, /* cut */
+		{"{}", NULL},
+		{"", NULL},
+	};
+	struct resources used = RESOURCES_NONE;
+
+	(void)state;
+	resources_set(&used, RESOURCE_CPU, 1500);
+	resources_set(&used, RESOURCE_MEMORY, 1536LL << 20);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char name[256] = "";
+
+		assert_int_equal(status_writer_leftover(cases[i].answer, &used, name),
+				 cases[i].name != NULL);
+		assert_string_equal(name, cases[i].name ? cases[i].name : "");
+	}
+	resources_fini(&used);
+}
+
 /* What is of one quota keeps no other from being written. */
 static void test_refused(void **state)
 {
@@ -168,9 +200,8 @@ static void test_backoff(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_written),
-		cmocka_unit_test(test_nothing_used),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_written),	 cmocka_unit_test(test_nothing_used),
+		cmocka_unit_test(test_leftover), cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_backoff),
 	};
 

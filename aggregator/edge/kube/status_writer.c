@@ -5,7 +5,8 @@
  * Server-side apply as field manager "evenkeel", without force, of status.used alone. If another
  * manager owns it (the controller of scheduler-plugins), the API answers 409, nothing changes, and
  * that quota waits ten minutes. To give it to evenkeel, stop that controller and remove its entry
- * of metadata.managedFields.
+ * of metadata.managedFields. A resource in status.used that evenkeel does not apply and never owned
+ * stays there after a 200: that quota waits ten minutes, too, until the resource is removed by hand.
  *
  * The value is what the scheduler counts: requests of pods with a node, with overhead and
  * sidecars, and 0 for other resources of min and max; without reservations (quota.h has the
@@ -118,6 +119,24 @@ bool status_writer_request(const struct object *object, const struct resources *
 	return differs;
 }
 
+bool status_writer_leftover(const char *answer, const struct resources *used, char name[256])
+{
+	cJSON *json = cJSON_Parse(answer);
+	const cJSON *item, *there = object_json_find(object_json_find(json, "status"), "used");
+	bool found = false;
+	int64_t amount;
+
+	cJSON_ArrayForEach (item, there) {
+		found = item->string && !resources_find(used, item->string, &amount);
+		if (!found)
+			continue;
+		snprintf(name, 256, "%s", item->string);
+		break;
+	}
+	cJSON_Delete(json);
+	return found;
+}
+
 /* --- backoff ---------------------------------------------------------------------------------- */
 
 struct backoff_set_entry {
@@ -210,6 +229,7 @@ static bool write_status(struct status_writer *w, const struct object *object,
 	char *key = mem_printf("%s/%s", object->namespace, object->name);
 	struct buf path = BUF_INIT, body = BUF_INIT;
 	int64_t now_ns = clock_mono_ns();
+	char name[256];
 	long status = 200;
 
 	if (!backoff_set_has(&w->backoff, key, now_ns) &&
@@ -220,6 +240,13 @@ static bool write_status(struct status_writer *w, const struct object *object,
 			    1);
 		if (status_writer_rest_ns(status) > 0)
 			leave_alone(w, key, status, now_ns);
+		else if (status == 200 &&
+			 status_writer_leftover(kube_writer_answer(&w->writer), used, name)) {
+			backoff_set_add(&w->backoff, key, now_ns + OTHERS_NS);
+			log_warn("status.used[\"%s\"] of quota %s is another's; next write in ten "
+				 "minutes: remove it by hand",
+				 name, key);
+		}
 		if (status_writer_rest_ns(status) >= 0)
 			kube_writer_wait(&w->writer, PACE_NS);
 	}

@@ -34,6 +34,12 @@ void status_writer_stop(struct status_writer *w);
 bool status_writer_request(const struct object *object, const struct resources *used,
 			   struct buf *path, struct buf *body);
 
+/*
+ * Whether the answer of the API, the quota after that request, has a resource in status.used beside
+ * those of `used`, and the name of the first: others left it there, and the request did not remove it.
+ */
+bool status_writer_leftover(const char *answer, const struct resources *used, char name[256]);
+
 /* How long to wait with a quota after that HTTP status (0: no answer); < 0: with all quotas. */
 int64_t status_writer_rest_ns(long status);
 
