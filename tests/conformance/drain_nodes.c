@@ -181,6 +181,7 @@ enum outcome run_unremovable(const cJSON *c, struct error *error)
 	size_t count = 0, kept = 0;
 	struct drain_unremovable u = {0};
 	struct drain_plan_node *known;
+	struct drain_options o;
 	int64_t want;
 
 	if (!cJSON_IsArray(nodes) || !values_int(c, "want_ttls", &want, error))
@@ -188,11 +189,12 @@ enum outcome run_unremovable(const cJSON *c, struct error *error)
 	known = mem_zalloc((size_t)cJSON_GetArraySize(nodes) + 1, sizeof(*known));
 	for (const cJSON *item = nodes->child; item; item = item->next)
 		known[count++].name = item->valuestring;
+	drain_options_upstream(&o);
 	qsort(known, count, sizeof(*known), compare_texts);
 	for (const cJSON *item = ttls ? ttls->child : NULL; item; item = item->next)
 		drain_unremovable_add(&u, item->string, &(struct drain_why){.code = DRAIN_NO_PLACE},
 				      DRAIN_CASE_NOW_NS + (int64_t)item->valuedouble * 1000000);
-	drain_unremovable_update(&u, DRAIN_UPSTREAM, known, count, DRAIN_CASE_NOW_NS);
+	drain_unremovable_update(&u, &o, known, count, DRAIN_CASE_NOW_NS);
 	for (const cJSON *item = ttls ? ttls->child : NULL; item; item = item->next) {
 		const struct drain_failure *f = drain_unremovable_recent(&u, item->string);
 

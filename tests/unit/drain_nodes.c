@@ -308,19 +308,37 @@ static void test_failures(void **state)
 		drain_unremovable_add(&u, "n", &why, DRAIN_NOW_NS + 10);
 		drain_unremovable_add(&u, "a", &why, DRAIN_NOW_NS + 9);
 		assert_int_equal(u.count, 2);
-		drain_unremovable_update(&u, o.variant, nodes, 2, DRAIN_NOW_NS + 9);
+		drain_unremovable_update(&u, &o, nodes, 2, DRAIN_NOW_NS + 9);
 		assert_int_equal(u.count, 1);
 		drain_eligibility(&o, &c, &u, DRAIN_NOW_NS, &e);
 		assert_true(e.recent);
 		assert_int_equal(e.reason,
 				 v == DRAIN_UPSTREAM ? DRAIN_RECENTLY_UNREMOVABLE : DRAIN_NO_PLACE);
 		assert_string_equal(e.error.text, v == DRAIN_UPSTREAM ? "" : "412 cpu");
-		drain_unremovable_update(&u, o.variant, nodes, 2, DRAIN_NOW_NS + 10);
+		drain_unremovable_update(&u, &o, nodes, 2, DRAIN_NOW_NS + 10);
 		drain_eligibility(&o, &c, &u, DRAIN_NOW_NS, &e);
 		assert_true(!e.recent && e.reason == DRAIN_NONE);
 		drain_unremovable_fini(&u);
 		object_drop(&node->object);
 	}
+}
+
+/* The clock was set back: the recheck would be hours away. */
+static void test_failures_of_the_future_are_forgotten(void **state)
+{
+	static const struct drain_plan_node nodes[] = {{.name = "a"}, {.name = "n"}};
+	static const struct drain_why why = {.code = DRAIN_NO_PLACE};
+	struct drain_unremovable u = {0};
+	struct drain_options o;
+
+	(void)state;
+	drain_options_default(&o);
+	drain_unremovable_add(&u, "a", &why, DRAIN_NOW_NS + o.recheck_ns);
+	drain_unremovable_add(&u, "n", &why, DRAIN_NOW_NS + o.recheck_ns + 1);
+	drain_unremovable_update(&u, &o, nodes, 2, DRAIN_NOW_NS);
+	assert_int_equal(u.count, 1);
+	assert_non_null(drain_unremovable_recent(&u, "a"));
+	drain_unremovable_fini(&u);
 }
 
 /* --- timers */
@@ -363,6 +381,19 @@ static void test_timers_run_on(void **state)
 			drain_timers_fini(&t);
 		}
 	}
+}
+
+/* The clock was set back by an hour. */
+static void test_timers_of_the_future_start_anew(void **state)
+{
+	struct drain_timers t = {0};
+
+	(void)state;
+	see(&t, DRAIN_CORRECTED, DRAIN_SEEN_UNNEEDED, DRAIN_SEEN_UNNEEDED, 4000 * SEC);
+	see(&t, DRAIN_CORRECTED, DRAIN_SEEN_UNNEEDED, DRAIN_NO_VERDICT, 400 * SEC);
+	assert_int_equal(t.count, 2);
+	assert_true(t.of[0].since_ns == 400 * SEC && t.of[1].since_ns == 400 * SEC);
+	drain_timers_fini(&t);
 }
 
 static void test_due(void **state)
@@ -424,7 +455,9 @@ int main(void)
 		cmocka_unit_test(test_thresholds),
 		cmocka_unit_test(test_no_node),
 		cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_failures_of_the_future_are_forgotten),
 		cmocka_unit_test(test_timers_run_on),
+		cmocka_unit_test(test_timers_of_the_future_start_anew),
 		cmocka_unit_test(test_due),
 		cmocka_unit_test(test_timers_survive_a_restart),
 		cmocka_unit_test(test_no_limit),

@@ -92,6 +92,23 @@ static void an_evicted_pod_without_a_node_stops_all(void **unused)
 	assert_true(w.plan->wave.node_count > 0);
 }
 
+/* The clock is set back by an hour after the eviction. */
+static void an_eviction_ends_when_the_clock_is_set_back(void **unused)
+{
+	(void)unused;
+	drain_world_node(&w, "a");
+	drain_world_node_with(&w, "c", "", "", "'unschedulable':true");
+	drain_world_owner(&w, "web", 1);
+	drain_world_pod(&w, "web-1", "web", "c", 100);
+	drain_world_step(&w, NOW + 60 * MINUTE);
+	place_fixture_remove(&w.cluster, OBJECT_POD, "default", "web-1");
+	drain_world_step(&w, NOW + 60 * MINUTE);
+	drain_world_step(&w, NOW);
+	assert_int_equal(w.plan->evictions, 1);
+	drain_world_step(&w, NOW + 3 * MINUTE);
+	assert_int_equal(w.plan->evictions, 0);
+}
+
 /* As a new process has it. */
 static void restart(int64_t now_ns)
 {
@@ -688,6 +705,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		STORY(an_evicted_pod_without_a_node_stops_all),
 		STORY(an_evicted_pod_stops_all_after_a_restart_as_well),
+		STORY(an_eviction_ends_when_the_clock_is_set_back),
 		STORY(a_preempted_pod_without_a_node_stops_nothing),
 		STORY(a_balloon_without_a_node_stops_nothing),
 		STORY(a_pod_that_moved_starts_the_time_of_its_node_anew),

@@ -552,7 +552,7 @@ static void open_run(struct drain_run *r, struct drain_state *s, const struct dr
 	read_cases(r);
 	read_groups(r);
 	read_rules(r);
-	drain_unremovable_update(r->failed, c->rules.variant, p->nodes, p->node_count, r->now_ns);
+	drain_unremovable_update(r->failed, &c->rules, p->nodes, p->node_count, r->now_ns);
 }
 
 static void close_run(struct drain_run *r)

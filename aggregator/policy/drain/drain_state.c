@@ -122,10 +122,14 @@ static void expire(struct drain_state *s, int64_t ttl_ns, int64_t now_ns)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < s->eviction_count; i++) {
-		if (elapsed_ns(now_ns, s->evictions[i].when_ns) < ttl_ns)
-			s->evictions[kept++] = s->evictions[i];
+		struct drain_eviction *e = &s->evictions[i];
+
+		/* A future time is from another clock. */
+		e->when_ns = e->when_ns < now_ns ? e->when_ns : now_ns;
+		if (elapsed_ns(now_ns, e->when_ns) < ttl_ns)
+			s->evictions[kept++] = *e;
 		else
-			object_drop(&s->evictions[i].pod->object);
+			object_drop(&e->pod->object);
 	}
 	s->eviction_count = kept;
 }

@@ -37,7 +37,8 @@ void drain_timers_update(struct drain_timers *t, enum drain_variant variant,
 			continue;
 		next.of =
 			array_put_name(next.of, &next.count, sizeof(*next.of), nodes[i].node, &at);
-		next.of[at].since_ns = old ? old->since_ns : now_ns;
+		/* A future time is from another clock. */
+		next.of[at].since_ns = old && old->since_ns < now_ns ? old->since_ns : now_ns;
 		next.of[at].kind = nodes[i].ready ? DRAIN_TIMER_UNNEEDED : DRAIN_TIMER_UNREADY;
 	}
 	drain_timers_fini(t);
@@ -106,7 +107,7 @@ void drain_unremovable_fini(struct drain_unremovable *u)
 	memset(u, 0, sizeof(*u));
 }
 
-void drain_unremovable_update(struct drain_unremovable *u, enum drain_variant variant,
+void drain_unremovable_update(struct drain_unremovable *u, const struct drain_options *o,
 			      const struct drain_plan_node *nodes, size_t count, int64_t now_ns)
 {
 	size_t kept = 0;
@@ -115,11 +116,11 @@ void drain_unremovable_update(struct drain_unremovable *u, enum drain_variant va
 		struct drain_failure *f = &u->of[i];
 
 		if (!array_search_name(nodes, count, sizeof(*nodes), f->node) ||
-		    f->until_ns <= now_ns) {
+		    f->until_ns <= now_ns || elapsed_ns(f->until_ns, now_ns) > o->recheck_ns) {
 			failure_fini(f);
 			continue;
 		}
-		if (variant == DRAIN_UPSTREAM) {
+		if (o->variant == DRAIN_UPSTREAM) {
 			free(f->why.text);
 			f->why = (struct drain_why){.code = DRAIN_NONE};
 		}

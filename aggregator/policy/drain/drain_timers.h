@@ -44,7 +44,7 @@ struct drain_result {
 };
 
 void drain_timers_fini(struct drain_timers *t);
-/* All nodes of the cluster, in any order, each once. */
+/* All nodes of the cluster, in any order, each once. A future time becomes now. */
 void drain_timers_update(struct drain_timers *t, enum drain_variant variant,
 			 const struct drain_result *nodes, size_t count, int64_t now_ns);
 /* NULL: the node is not unneeded. */
@@ -95,8 +95,11 @@ struct drain_unremovable {
 };
 
 void drain_unremovable_fini(struct drain_unremovable *u);
-/* A run begins: drops expired failures and nodes that are not in `nodes`, sorted by name. */
-void drain_unremovable_update(struct drain_unremovable *u, enum drain_variant variant,
+/*
+ * A run begins: drops nodes that are not in `nodes`, sorted by name, and failures that expired or are
+ * further ahead than the recheck: the clock was set back.
+ */
+void drain_unremovable_update(struct drain_unremovable *u, const struct drain_options *o,
 			      const struct drain_plan_node *nodes, size_t count, int64_t now_ns);
 /* Replaces the node's entry by a copy, of which the text may be NULL. */
 void drain_unremovable_add(struct drain_unremovable *u, const char *node,
