@@ -36,10 +36,15 @@ static void drop(struct mailbox *m, size_t at)
 	memmove(r, r + 1, (--m->count - at) * sizeof(*r));
 }
 
-void mailbox_fini(struct mailbox *m)
+void mailbox_forget(struct mailbox *m)
 {
 	while (m->count)
 		drop(m, m->count - 1);
+}
+
+void mailbox_fini(struct mailbox *m)
+{
+	mailbox_forget(m);
 	free(m->requests);
 	free(m->lease_path);
 }

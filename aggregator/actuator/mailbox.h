@@ -29,6 +29,8 @@ struct mailbox {
 void mailbox_init(struct mailbox *m, const char *lease_namespace, const char *lease_name,
 		  char *const *acts, const char *holder);
 void mailbox_fini(struct mailbox *m);
+/* Forgets all requests: the aggregator lists the open ones to the next holder of the Lease. */
+void mailbox_forget(struct mailbox *m);
 /* The nodes of open requests; the caller frees the array. */
 struct edge_named *mailbox_nodes(const struct mailbox *m, size_t *count);
 /* Ends requests that a step has carried out or refused, reports, and takes new requests. */

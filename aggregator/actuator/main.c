@@ -267,6 +267,7 @@ static void loop(struct actuator *a)
 			act_state_fini(&a->state);
 			reclaim_forget(&a->reclaim);
 			slack_forget(&a->slack);
+			mailbox_forget(&a->mailbox);
 			edge_forget(&a->edge);
 			a->edge.transitions = lease.transitions;
 		}

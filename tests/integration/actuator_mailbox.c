@@ -237,6 +237,28 @@ static void requests_that_are_not_taken(void **state)
 	}
 }
 
+/* Requests of a lost Lease are another's: the next report names none, and open ones are taken anew. */
+static void a_lost_lease_forgets(void **state)
+{
+	static const struct act_state idle = {.drain_count = 0};
+	struct actuator_scene *s = *state;
+	char *first;
+	size_t count;
+
+	actuator_scene_answer(s, LEASE, 200, "{}");
+	exchange(s, &idle, 200, UNDO ",{\"id\":\"p\",\"state\":\"waiting\",\"action\":\"pause\"}");
+	assert_int_equal(box.count, 2);
+	mailbox_forget(&box);
+	assert_null(mailbox_nodes(&box, &count));
+	assert_int_equal(count, 0);
+	exchange(s, &idle, 200, UNDO);
+	first = first_request(s);
+	assert_string_equal(first, "none");
+	free(first);
+	free(mailbox_nodes(&box, &count));
+	assert_int_equal(count, 1);
+}
+
 static void pauses(void **state)
 {
 	static const struct act_state idle = {.drain_count = 0};
@@ -395,6 +417,7 @@ int main(void)
 		TEST(ends_of_requests),
 		TEST(requests_of_several_nodes),
 		TEST(requests_that_are_not_taken),
+		TEST(a_lost_lease_forgets),
 		TEST(pauses),
 		TEST(ends_are_bounded),
 		TEST(reports),

@@ -21,6 +21,8 @@ enum { RENEWALS = 999 }; /* one each 2 s, for longer than the test may take */
 
 #define COUNT(of) (sizeof(of) / sizeof((of)[0]))
 #define GROUP	  "/apis/evenkeel.io/v1"
+#define REPORT	  "PUT " GROUP "/acts/current/report"
+#define REQUEST	  "{\"id\":\"r\",\"state\":\"taken\",\"action\":\"drain\",\"nodes\":[\"n7\"]}"
 #define LEASE	  "/leases/evenkeel-actuator"
 #define RENEWAL	  "PATCH /apis/coordination.k8s.io/v1/namespaces/evenkeel" LEASE
 #define PATCH	  "PATCH /api/v1/nodes/n1?fieldManager=evenkeel-actuator-5"
@@ -39,6 +41,7 @@ static struct run {
 
 	struct kube_peer *peer;
 	char *holder; /* NULL: of no Lease yet */
+	int transitions; /* of the Lease */
 	pid_t pid;
 	bool done;
 	int status;
@@ -56,6 +59,7 @@ static void start(struct run *r, const char *folder)
 	char *argv[] = {(char *)program_path("evenkeel-actuator"), option, (char *)r->act,
 			(char *)r->dry_run, NULL};
 
+	r->transitions = 5;
 	r->peer = kube_peer_new();
 	kube_peer_write_config(r->peer, kubeconfig);
 	kube_peer_script(r->peer, PATCH, &(struct peer_answer){.body = NODE});
@@ -64,12 +68,9 @@ static void start(struct run *r, const char *folder)
 				 &(struct peer_answer){.body = "{\"items\":[" NODE "]}"});
 		kube_peer_script(r->peer, "/api/v1/nodes/n1", &(struct peer_answer){.body = NODE});
 	}
-	for (int i = 0; i < RENEWALS; i++)
-		kube_peer_script(r->peer, RENEWAL,
-				 &(struct peer_answer){
-					 .body = "{\"metadata\":{\"resourceVersion\":\"4\"},"
-						 "\"spec\":{\"leaseTransitions\":5}}"});
-	for (int i = 0; i < RENEWALS; i++)
+	kube_peer_script(r->peer, REPORT,
+			 &(struct peer_answer){.body = "{\"requests\":[" REQUEST "]}"});
+	for (int i = 0; i < 2 * RENEWALS; i++)
 		kube_peer_script(r->peer, LEASE, &(struct peer_answer){.then = PEER_HOLD});
 	r->pid = process_start(log, argv);
 	free(option);
@@ -77,7 +78,7 @@ static void start(struct run *r, const char *folder)
 	free(log);
 }
 
-/* Answers a held GET of the Lease with the holder of the first renewal. */
+/* Answers a held request of the Lease with the holder of the first renewal. */
 static void serve_lease(struct run *r)
 {
 	char *renewal, *body;
@@ -92,11 +93,23 @@ static void serve_lease(struct run *r)
 	}
 	body = mem_printf(
 		"{\"metadata\":{\"resourceVersion\":\"4\"},\"spec\":{\"holderIdentity\":\"%s\","
-		"\"leaseTransitions\":5}}",
-		r->holder ? r->holder : "");
+		"\"leaseTransitions\":%d}}",
+		r->holder ? r->holder : "", r->transitions);
 	if (kube_peer_send(r->peer, LEASE, body))
 		kube_peer_end(r->peer, LEASE);
 	free(body);
+}
+
+/* The Lease gets another transition once the request is taken. True: the newest report lacks it then. */
+static bool forgets_requests(struct run *r)
+{
+	char *report = kube_peer_body(r->peer, REPORT, kube_peer_count(r->peer, REPORT) - 1);
+	bool knows = strstr(report, "\"id\":\"r\"");
+
+	if (knows)
+		r->transitions = 6;
+	free(report);
+	return r->transitions == 6 && !knows;
 }
 
 /* A step is over when the report is sent. */
@@ -107,7 +120,7 @@ static bool is_done(struct run *r)
 	if (r->done)
 		return true;
 	if (r->acts)
-		return kube_peer_count(r->peer, PATCH) &&
+		return forgets_requests(r) && kube_peer_count(r->peer, PATCH) &&
 		       kube_peer_count(r->peer, GROUP "/quotas/reclaim") >= r->reclaims &&
 		       kube_peer_count(r->peer, GROUP "/slacks") >= r->slacks;
 	if (waitpid(r->pid, &status, WNOHANG) != r->pid)
