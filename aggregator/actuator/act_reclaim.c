@@ -6,7 +6,8 @@
  *
  * What can fail: the aggregator refuses the claim (the plan is dropped, and the next list has
  * another), a budget refuses an eviction for longer than the wait, a victim does not end, or the pod
- * is not bound. A pod that was given up is left alone for LEFT_NS.
+ * is not bound. A pod that was given up is left alone for LEFT_NS; for OUTDATED_NS if its claim was
+ * refused before all victims were evicted.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -336,7 +337,7 @@ void act_reclaim_result(struct reclaim_state *s, const struct reclaim_action *a,
 	} else if (result == ACT_DONE) {
 		r->claimed_ns = now_ns;
 	} else if (result == ACT_GONE || result == ACT_NEVER) {
-		r->outdated = result == ACT_GONE && !r->claimed_ns;
+		r->outdated = result == ACT_GONE && (!r->claimed_ns || !is_evicted(r));
 		error_set(&r->failure, "its room cannot be claimed: %.160s", answer);
 	}
 }

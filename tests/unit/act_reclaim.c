@@ -258,6 +258,35 @@ static void test_a_plan_that_is_outdated_is_dropped(void **state)
 	expect("pod b/b1 gets room on n1: 1 pods are to go\nclaim b1\n");
 }
 
+/* The plan for the other victims is carried out; a rescue without any is left alone. */
+static void test_an_outdated_plan_with_victims_left(void **state)
+{
+	(void)state;
+	for (size_t left = 0; left <= 1; left++) {
+		offer("b1", 0, 1 + left);
+		w.evict = ACT_NOT_YET;
+		step(0);
+		step(1);
+		see("a0")->gone = true;
+		w.claim = ACT_GONE;
+		w.answer = "the plan is another one";
+		w.plan_count = 0;
+		pass(9);
+		buf_clear(&w.told);
+		step(1);
+		expect("pod b/b1 is given up: its room cannot be claimed: the plan is another "
+		       "one\n");
+		w.claim = ACT_DONE;
+		offer("b1", 1, 1);
+		pass(4);
+		expect("");
+		step(1);
+		expect(left ? "pod b/b1 gets room on n1: 1 pods are to go\nclaim b1\n" : "");
+		teardown(NULL);
+		setup(NULL);
+	}
+}
+
 /* Of 5 victims two go in a minute; a second plan waits for the first. */
 static void test_evictions_have_a_rate(void **state)
 {
@@ -580,6 +609,7 @@ int main(void)
 		T(test_a_refused_renewal_ends_the_plan),
 		T(test_a_claim_whose_victims_were_evicted),
 		T(test_a_plan_that_is_outdated_is_dropped),
+		T(test_an_outdated_plan_with_victims_left),
 		T(test_evictions_have_a_rate),
 		T(test_budgets_are_waited_for),
 		T(test_a_budget_that_allows_later_is_used),
