@@ -10,6 +10,10 @@
  * that takes longer than --plan-interval is counted, and the next waits for a whole period. The
  * thread is nicer than the others, and holds a lock only to copy a pointer.
  *
+ * The first plan also waits for the other kinds of objects, and for agents that catch up after a
+ * restart: without them it would drop timers and classes that were saved. A kind that cannot be
+ * listed, and an agent that is gone, delay it by FIRST_NS at most.
+ *
  * A stop ends the placement core while it reads the cluster, slack, and drains (out_of_time()). The
  * first two then make no plan; a drain plan that was cut short is published.
  */
@@ -29,7 +33,8 @@
 #include "shared/mem.h"
 #include "shared/thread.h"
 
-#define LOOK_NS (NS_PER_SEC / 4) /* between looks for a first view that can be planned for */
+#define LOOK_NS	 (NS_PER_SEC / 4) /* between looks for a first view that can be planned for */
+#define FIRST_NS (60 * NS_PER_SEC) /* for the rest, after nodes and pods are known */
 
 enum { PLANNER_NICE = 10, CPU_SHARE = 40 };
 
@@ -42,6 +47,7 @@ struct planner {
 	/* planner thread, and before start who starts it */
 	struct plan_core *core;
 	bool planned; /* once */
+	int64_t known_ns; /* when it first saw nodes and pods; 0: not yet */
 	int64_t period_ns; /* from the begin of the last plan to that of the next */
 	bool unled; /* the last memory of the other aggregator was refused */
 };
@@ -127,6 +133,34 @@ static void plan(struct planner *p, struct view *v)
 	note_time(p, clock_mono_ns() - start_ns);
 }
 
+/* --- the first plan --------------------------------------------------------------------------- */
+
+bool planner_awaits_more(const struct view *v, int64_t known_for_ns, int64_t wall_ns)
+{
+	const struct model_source *sources = v->cluster->sources;
+	bool more = false;
+
+	/* Of what is not in a file nothing will come. */
+	if (known_for_ns > FIRST_NS || sources[OBJECT_NODE].state == SOURCE_SNAPSHOT)
+		return false;
+	for (int kind = 0; kind < OBJECT_KINDS; kind++)
+		more |= sources[kind].state == SOURCE_NONE || sources[kind].state == SOURCE_LISTING;
+	for (size_t i = 0; i < v->node_count; i++)
+		more |= v->nodes[i]->model && !v->nodes[i]->stats->foreign &&
+			node_stats_freshness(v->nodes[i]->stats, wall_ns) == EXPIRED;
+	return more;
+}
+
+static bool may_plan(struct planner *p, const struct view *v, int64_t now_ns)
+{
+	/* A plan without known pods would be for an empty cluster. */
+	if (!place_cache_can_answer(v, NULL))
+		return false;
+	if (!p->known_ns)
+		p->known_ns = now_ns;
+	return p->planned || !planner_awaits_more(v, now_ns - p->known_ns, clock_wall_ns());
+}
+
 /* --- the thread ------------------------------------------------------------------------------- */
 
 static int64_t next_ns(const struct planner *p, int64_t began_ns)
@@ -149,8 +183,7 @@ static void *work(void *arg)
 		struct view *v = view_slot_take(p->config.views);
 
 		began_ns = clock_mono_ns();
-		/* A plan without known pods would be for an empty cluster. */
-		if (place_cache_can_answer(v, NULL))
+		if (may_plan(p, v, began_ns))
 			plan(p, v);
 		view_drop(v);
 	} while (helper_wait(&p->thread, next_ns(p, began_ns)));

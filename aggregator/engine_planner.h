@@ -29,6 +29,12 @@ struct planner *planner_new(const struct planner_config *config);
 void planner_remember(struct planner *p, const char *name, const char *text, size_t len);
 /* recorder: told of each plan; NULL: none. -EAGAIN with the reason: no thread. */
 int planner_start(struct planner *p, struct recorder *recorder, struct error *error);
+/*
+ * Whether the first plan waits, up to a minute after nodes and pods are known: for kinds that are not
+ * listed yet, and for agents whose newest measurement expired. The view has a cluster; wall_ns: Unix
+ * time.
+ */
+bool planner_awaits_more(const struct view *v, int64_t known_for_ns, int64_t wall_ns);
 /* Ends the thread; what it published stays in the slot. NULL is allowed, as below. */
 void planner_stop(struct planner *p);
 void planner_free(struct planner *p);

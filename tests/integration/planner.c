@@ -10,14 +10,19 @@
 
 #include <cmocka.h>
 
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "aggregator/engine_planner.h"
 #include "shared/clock.h"
+#include "shared/file.h"
+#include "shared/mem.h"
 #include "tests/process.h"
 #include "tests/slack_fixture.h"
+#include "tests/view_fixture.h"
 
 struct scene {
 	struct slack_fixture world;
@@ -122,6 +127,103 @@ static void test_first_plan_waits_for_the_cluster(void **state)
 	assert_int_equal(counter_get(&s.counters.steps), 1);
 	assert_int_equal(counter_get(&s.counters.late), 0);
 	assert_true(counter_get(&s.counters.took_ns) > 0);
+}
+
+static void set_budgets(enum source_state state)
+{
+	const struct model_source source = {.state = state};
+
+	model_set_source(s.world.world.model, OBJECT_POD_DISRUPTION_BUDGET, &source);
+}
+
+/* A thread beside the first one has slept: the planner's one, after a look. */
+static bool has_looked(void *ctx)
+{
+	static const char key[] = "\nvoluntary_ctxt_switches:";
+	char *own = mem_printf("/task/%d/", (int)getpid());
+	bool looked = false;
+	glob_t found = {0};
+
+	(void)ctx;
+	assert_int_equal(glob("/proc/self/task/*/status", 0, NULL, &found), 0);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		struct buf text = BUF_INIT;
+		struct error error;
+		const char *at = NULL;
+
+		/* A thread that was joined may vanish meanwhile. */
+		if (!file_read(found.gl_pathv[i], 1 << 16, &text, &error))
+			at = strstr(text.data, key);
+		looked |= at && !strstr(found.gl_pathv[i], own) &&
+			  strtoull(at + strlen(key), NULL, 10) > 0;
+		buf_fini(&text);
+	}
+	globfree(&found);
+	free(own);
+	return looked;
+}
+
+static void test_first_plan_waits_for_all_kinds(void **state)
+{
+	(void)state;
+	set_budgets(SOURCE_LISTING);
+	publish();
+	make(3600 * NS_PER_SEC, NULL);
+	start();
+	assert_true(await(has_looked, NULL, 60));
+	assert_int_equal(counter_get(&s.counters.steps), 0);
+	set_budgets(SOURCE_SYNCED);
+	publish();
+	await_steps(1);
+}
+
+#define NOW VIEW_FIXTURE_NOW_NS
+
+static bool awaits(enum source_state budgets, enum source_state nodes, int64_t measured_ns,
+		   int64_t known_for_ns)
+{
+	const struct model_source source = {.state = nodes};
+	struct node_stats from = view_fixture_node("n1", measured_ns, 3600, 100, 0);
+	struct node_stats *stats = node_stats_new(&from);
+	struct view *v;
+	bool more;
+
+	set_budgets(budgets);
+	model_set_source(s.world.world.model, OBJECT_NODE, &source);
+	v = place_fixture_view(&s.world.world, &stats, 1);
+	more = planner_awaits_more(v, known_for_ns, NOW);
+	view_drop(v);
+	node_stats_drop(stats);
+	return more;
+}
+
+static void test_what_the_first_plan_waits_for(void **state)
+{
+	static const int64_t minute_ns = 60 * NS_PER_SEC;
+	static const struct {
+		enum source_state budgets, nodes;
+		int64_t age_ns;
+		bool more;
+	} rows[] = {
+		{SOURCE_SYNCED, SOURCE_SYNCED, NS_PER_SEC, false},
+		{SOURCE_LISTING, SOURCE_SYNCED, NS_PER_SEC, true},
+		{SOURCE_NONE, SOURCE_SYNCED, NS_PER_SEC, true},
+		{SOURCE_STALE, SOURCE_STALE, NS_PER_SEC, false},
+		{SOURCE_FORBIDDEN, SOURCE_SYNCED, NS_PER_SEC, false},
+		{SOURCE_ABSENT, SOURCE_SYNCED, NS_PER_SEC, false},
+		{SOURCE_SYNCED, SOURCE_SYNCED, EXPIRED_NS, false},
+		{SOURCE_SYNCED, SOURCE_SYNCED, EXPIRED_NS + 1, true},
+		{SOURCE_NONE, SOURCE_SNAPSHOT, EXPIRED_NS + 1, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		int64_t measured_ns = NOW - rows[i].age_ns;
+
+		assert_int_equal(awaits(rows[i].budgets, rows[i].nodes, measured_ns, minute_ns),
+				 rows[i].more);
+		assert_false(awaits(rows[i].budgets, rows[i].nodes, measured_ns, minute_ns + 1));
+	}
 }
 
 static void test_goes_on_with_newer_views(void **state)
@@ -265,9 +367,14 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_first_plan_waits_for_the_cluster), TEST(test_goes_on_with_newer_views),
-		TEST(test_late_steps_are_counted),	     TEST(test_remembers_before_it_starts),
-		TEST(test_a_stop_ends_a_long_step),	     TEST(test_plans_take_a_share_of_a_cpu),
+		TEST(test_first_plan_waits_for_the_cluster),
+		TEST(test_first_plan_waits_for_all_kinds),
+		TEST(test_what_the_first_plan_waits_for),
+		TEST(test_goes_on_with_newer_views),
+		TEST(test_late_steps_are_counted),
+		TEST(test_remembers_before_it_starts),
+		TEST(test_a_stop_ends_a_long_step),
+		TEST(test_plans_take_a_share_of_a_cpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
