@@ -20,6 +20,9 @@
  *   reference without identity                    -> need full, from here
  *   else                                          -> applied
  *
+ * Windows ignore an interval that is older than they reach. If they are more than 5 minutes ahead of
+ * now, our clock was set back, and they begin anew with the next interval.
+ *
  * Two runs of one node: agents that were given one name, or somebody who has the key and lies. The
  * run that is alive wins, and the other is held before it is looked at: it keeps what it has and
  * sends it again. A run is alive
@@ -286,6 +289,15 @@ static enum usage_verdict take_times(const struct usage_node *n, const uint8_t r
 	return USAGE_APPLIED;
 }
 
+/* Whether the windows, which do not have the interval yet, are of a future that our clock left. */
+static bool are_ahead(const struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
+		      const struct interval *i, int64_t now_ns)
+{
+	bool has = usage_mark_is(&n->counted, run) && i->sequence <= n->counted.sequence;
+
+	return !has && node_windows_newest_ns(n->windows) > now_ns + FUTURE_NS;
+}
+
 /* Says it once, and again when the clock was right in between. */
 static void flag_clock(struct usage_node *n, struct usage_answer *answer)
 {
@@ -382,6 +394,8 @@ void usage_apply(struct usage_state *u, const char *node, const uint8_t run[FRAM
 	}
 	usage_quarantine(&interval, &answer->quarantine);
 	answer->missing = missing_before(n, run, &interval);
+	if (are_ahead(n, run, &interval, now_ns))
+		usage_node_clear_windows(n);
 	answer->lost =
 		usage_node_apply(n, run, &interval, ++u->generation, u->limits.pods_per_node_max);
 	usage_node_note(n, &answer->quarantine, interval.end_ns);

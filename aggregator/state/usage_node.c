@@ -334,6 +334,16 @@ static void forget(struct usage_node *n, int64_t end_ns)
 	n->pod_count = count;
 }
 
+void usage_node_clear_windows(struct usage_node *n)
+{
+	node_windows_free(n->windows);
+	n->windows = node_windows_new();
+	for (size_t i = 0; i < n->pod_count; i++) {
+		pod_windows_free(n->pods[i]->windows);
+		n->pods[i]->windows = pod_windows_new();
+	}
+}
+
 static double milli_of(uint64_t ns, double seconds)
 {
 	return (double)ns / 1e6 / seconds;

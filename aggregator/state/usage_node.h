@@ -161,6 +161,9 @@ bool usage_node_knows(const struct usage_node *n, bool same_run, const struct in
 uint64_t usage_node_apply(struct usage_node *n, const uint8_t run[FRAME_RUN_LEN],
 			  const struct interval *interval, uint64_t generation, size_t pods_max);
 
+/* Empties the windows of the node and of its pods. */
+void usage_node_clear_windows(struct usage_node *n);
+
 /*
  * Makes a node that was unpacked fit to be shown: with the names it needs, without pods, as heard
  * by no one yet.

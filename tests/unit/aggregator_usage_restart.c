@@ -15,6 +15,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
+#include "aggregator/state/usage_node.h"
 #include "aggregator/state/usage_pack.h"
 #include "tests/usage_fixture.h"
 #include "tests/usage_view.h"
@@ -671,20 +672,18 @@ static void what_is_not_restored(void **state)
 /* The node's clock was an hour ahead for a while: its windows would take nothing in before that hour is over. */
 static void windows_of_the_future_are_not_restored(void **state)
 {
-	struct usage_state *u = new_state(), *other = new_state();
+	struct usage_state *u = new_state();
+	struct usage_node *n = usage_node_new("n", end_of(2));
 	struct interval *ahead = make(720, 1), *now = make(2, 2);
-	struct rows r;
 
 	(void)state;
-	assert_int_equal(tell(u, 'r', ahead, end_of(720)).verdict, USAGE_APPLIED);
-	assert_int_equal(tell(u, 'r', now, end_of(2)).verdict, USAGE_APPLIED);
-	r = save(u);
-	assert_int_equal(restore(other, &r.rows[0], end_of(2)), -ERANGE);
-	free_rows(&r);
+	usage_node_apply(n, run_of('r'), ahead, 1, 2048);
+	usage_node_apply(n, run_of('r'), now, 2, 2048);
+	n->heard_ns = end_of(2);
+	assert_int_equal(usage_restore(u, n, end_of(2)), -ERANGE);
 	interval_free(ahead);
 	interval_free(now);
 	usage_free(u);
-	usage_free(other);
 }
 
 /* Counters begin anew with a process: none would be worse than one that went back a little. */

@@ -237,6 +237,30 @@ static void a_clock_that_is_set_loses_nothing(void **state)
 	usage_free(u);
 }
 
+/* Both clocks go back by two hours: the windows are of what comes after it. */
+static void windows_begin_anew_after_our_clock_is_set_back(void **state)
+{
+	struct usage_state *u = story_state();
+	const struct node_stats *p;
+	struct view *v;
+
+	(void)state;
+	for (uint64_t s = 1; s <= 60; s++) {
+		int end = (int)s * 5 - (s <= 20 ? 0 : 7200);
+		struct interval *i = story_interval(s, end - 5, end, 1);
+
+		if (s == 1)
+			story_name(&i->entries[0], ENTITY_UNIT, "a");
+		story_tell_ok(u, 'r', i);
+	}
+	p = story_stats(u, &v);
+	assert_int_equal(p->end_ns, T0 - 6900 * SEC);
+	assert_int_equal(p->usage.windows[WINDOW_15M].cpu_milli.samples, 2000);
+	assert_int_equal(p->pods[0].usage.cpu_milli[WINDOW_15M].samples, 2000);
+	view_drop(v);
+	usage_free(u);
+}
+
 /* By complete buckets, for a pod however often its containers come and go, and shared by stats. */
 static void peaks_outlive_containers(void **state)
 {
@@ -293,6 +317,7 @@ int main(void)
 		cmocka_unit_test(what_never_could_be_is_not_fresh),
 		cmocka_unit_test(clocks_that_are_off_are_corrected),
 		cmocka_unit_test(a_clock_that_is_set_loses_nothing),
+		cmocka_unit_test(windows_begin_anew_after_our_clock_is_set_back),
 		cmocka_unit_test(peaks_outlive_containers),
 	};
 
