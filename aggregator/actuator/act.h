@@ -35,6 +35,7 @@ struct act_node {
 	bool selected; /* by --node-selector */
 	bool wants_drain, wants_undo; /* by requests of people */
 	bool cordoned, tainted; /* tainted: by MARK_TAINT */
+	bool ending; /* a finalizer holds the deleted object */
 	size_t pod_count; /* 0 of nodes without a mark or taint */
 	const struct act_pod *pods;
 };

@@ -18,8 +18,8 @@
  *
  * Waits are bounded, so that no cordon stays without a drain: the first proof and the end of a
  * drain by PROOF_NS each, a later proof by PROOF_NS and --max-pod-wait, pods by --max-pod-wait, a
- * pause by PAUSE_NS. After more than GAP_NS without a step, drains are proven anew, as after 10
- * minutes.
+ * pause by PAUSE_NS. Only a node that --after deleted is awaited without a bound, or until a person
+ * undoes it. After more than GAP_NS without a step, drains are proven anew, as after 10 minutes.
  *
  * act_evict.c: the proof, pods that leave, and which of them is evicted next.
  */
@@ -385,12 +385,22 @@ static void advance_evicting(struct act_state *s, struct act_drain *d, const str
 	}
 }
 
+/* Deleted by --after, and held by a finalizer. Pods that a rollback lets in would end with the node. */
+static bool is_deleted(const struct act_drain *d, const struct act_options *o,
+		       const struct act_node *n)
+{
+	return d->mark.phase == MARK_VERIFIED && o->after == ACT_DELETE_NODE && n->ending &&
+	       !n->wants_undo;
+}
+
 static void advance(struct act_state *s, struct act_drain *d, const struct act_options *o,
 		    const struct act_input *in, const struct act_node *n, struct act_output *out)
 {
 	struct error why = {""};
 	struct act_action *a;
 
+	if (is_deleted(d, o, n))
+		return;
 	find_trouble(s, d, in, n, &why);
 	if (*why.text) {
 		roll_back(s, out, o, in, n, why.text);

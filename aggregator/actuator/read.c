@@ -74,6 +74,7 @@ static void read_node(struct edge *e, const cJSON *node, struct act_node *out)
 		.selected = is_selected(e, node),
 		.cordoned = document_is_true(node, "spec.unschedulable"),
 		.tainted = has_taint(node, MARK_TAINT),
+		.ending = document_at(node, "metadata.deletionTimestamp") != NULL,
 	};
 	if (mark)
 		mark_read(mark, &out->mark);

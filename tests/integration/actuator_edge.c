@@ -216,6 +216,7 @@ static void nodes_of_others(void **state)
 		assert_int_equal(!node->foreign, !cases[i].foreign);
 		if (node->foreign)
 			assert_string_equal(node->foreign, cases[i].foreign);
+		assert_int_equal(node->ending, i + 1 == COUNT(cases));
 		assert_true(node->wants_drain && node->selected && !node->cordoned);
 		assert_int_equal(node->wants_undo, i > 0);
 	}

@@ -207,6 +207,60 @@ static void test_after_a_drain(void **state)
 	}
 }
 
+/* A finalizer holds a deleted node for an hour; the node counts as drained when it is gone. */
+static void test_a_deleted_node_is_awaited(void **state)
+{
+	struct alone w;
+
+	(void)state;
+	begin_alone(&w, MARK_VERIFIED);
+	w.options.after = ACT_DELETE_NODE;
+	step_alone(&w, 0);
+	assert_int_equal(w.out.actions[0].kind, ACT_REMOVE_NODE);
+	w.node.ending = true;
+	w.node.foreign = "its object is being deleted";
+	for (int at_s = 20; at_s <= 3600; at_s += 20) {
+		step_alone(&w, at_s * NS_PER_SEC);
+		assert_int_equal(w.out.action_count, 0);
+	}
+	w.node = node_in(MARK_NONE);
+	w.node.name = "m";
+	step_alone(&w, 3620 * NS_PER_SEC);
+	assert_true(w.state.wave_ended);
+	assert_int_equal(w.state.wave.drained, 1);
+	assert_string_equal(w.state.wave.reason.text, "");
+	end_alone(&w);
+}
+
+/* A deletion is no end of a drain that deletes no nodes or has pods left, or that a person ends. */
+static void test_other_deletions_are_rolled_back(void **state)
+{
+	static const struct {
+		enum mark_phase phase;
+		enum act_after after;
+		bool undo;
+	} cases[] = {
+		{MARK_VERIFIED, ACT_KEEP, false},	{MARK_VERIFIED, ACT_UNCORDON, false},
+		{MARK_VERIFIED, ACT_DELETE_NODE, true}, {MARK_EVICTING, ACT_DELETE_NODE, false},
+		{MARK_TAINTED, ACT_DELETE_NODE, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct alone w;
+
+		begin_alone(&w, cases[i].phase);
+		w.options.after = cases[i].after;
+		w.node.ending = true;
+		w.node.foreign = "its object is being deleted";
+		w.node.wants_undo = cases[i].undo;
+		step_alone(&w, 0);
+		assert_int_equal(w.out.action_count, 1);
+		assert_int_equal(w.out.actions[0].mark.phase, MARK_ROLLED_BACK);
+		end_alone(&w);
+	}
+}
+
 /* The patch to evicting fails: it is sent again, by the same proof. */
 static void test_a_failed_patch_is_repeated(void **state)
 {
@@ -653,6 +707,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_first_steps),
 		cmocka_unit_test(test_after_a_drain),
+		cmocka_unit_test(test_a_deleted_node_is_awaited),
+		cmocka_unit_test(test_other_deletions_are_rolled_back),
 		cmocka_unit_test(test_a_failed_patch_is_repeated),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_waits_begin_anew),
