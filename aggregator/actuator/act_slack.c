@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An object is applied when its text is new, when it is missing, or when its replicas were changed by
- * others; and at most once in CHANGE_NS. Server-side apply is not forced: a field that another manager
- * owns is a conflict, which is told and tried again.
+ * others; and at most once in CHANGE_NS. Server-side apply is forced for objects that are ours, and
+ * takes fields from other managers. For a new or a shared object, a field that another manager owns is
+ * a conflict, which is told and tried again.
  */
 #include <assert.h>
 #include <inttypes.h>

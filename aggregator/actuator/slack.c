@@ -171,10 +171,15 @@ static void read_existing(struct look *l, struct error *error)
 
 /* --- a step ----------------------------------------------------------------------------------- */
 
-static void carry_out(struct slack_keeper *k, struct edge *e, const struct slack_object *o)
+static void carry_out(struct slack_keeper *k, const struct look *l, const struct slack_object *o)
 {
-	char *path = mem_printf("%s?fieldManager=" SLACK_MANAGER "%s", o->path,
-				e->dry_run ? "&dryRun=All" : "");
+	struct edge *e = l->edge;
+	const struct slack_object *existing =
+		array_find_text(l->in.existing.of, l->in.existing.count, sizeof(*o), o->title);
+	/* `kubectl scale` makes another manager the owner of the replicas. */
+	bool forces = !o->uid && !o->shared && existing && existing->ours;
+	char *path = mem_printf("%s?fieldManager=" SLACK_MANAGER "%s%s", o->path,
+				e->dry_run ? "&dryRun=All" : "", forces ? "&force=true" : "");
 	struct buf body = BUF_INIT;
 	const char *answer;
 	struct error told;
@@ -202,7 +207,7 @@ static bool act(struct slack_keeper *k, const struct look *l)
 	act_slack_step(&k->state, &k->rules, &l->in, &out);
 	log_lines(out.narration.data);
 	for (size_t i = 0; i < out.action_count; i++)
-		carry_out(k, l->edge, out.actions[i]);
+		carry_out(k, l, out.actions[i]);
 	wrote = out.action_count;
 	free(out.actions);
 	buf_fini(&out.narration);

@@ -139,6 +139,27 @@ static void steps(void **state)
 	}
 }
 
+/* Fields that others changed are taken back, of objects that are ours; a new one may be another's. */
+static void fields_of_others(void **state)
+{
+	struct slack_keeper keeper = {.rules.act = &rules};
+	struct actuator_scene *s = *state;
+
+	actuator_scene_answer(s, BUFFERS, 404, "{}");
+	actuator_scene_answer(s, EDGE_GROUP "/slacks", 200, "{}");
+	actuator_scene_answer(s, EDGE_GROUP "/slacks?format=balloons", 200,
+			      "kind: Namespace\nmetadata:\n  name: shop\n---\n" OF(
+				      "Deployment", "web") "---\n" OF("Deployment", "new"));
+	actuator_scene_answer(s, DEPLOYMENTS, 200, ITEMS(OURS("web")));
+	actuator_scene_answer(s, "/deployments/new", 404, "{}");
+	assert_true(slack_run(&keeper, &s->edge, false, s->now_ns));
+	assert_int_equal(kube_peer_count(s->peer, "PATCH "), 3);
+	assert_int_equal(kube_peer_count(s->peer, "force"), 1);
+	assert_int_equal(kube_peer_count(s->peer, "PATCH " WEB "?fieldManager=evenkeel&force=true"),
+			 1);
+	slack_forget(&keeper);
+}
+
 /* Where the API server knows CapacityBuffers: those, and no balloons. */
 static void buffers(void **state)
 {
@@ -179,6 +200,7 @@ int main(void)
 #define TEST(name)                                                                                 \
 	cmocka_unit_test_setup_teardown(name, actuator_scene_setup, actuator_scene_teardown)
 		TEST(steps),
+		TEST(fields_of_others),
 		TEST(buffers),
 	};
 
