@@ -420,7 +420,7 @@ static void absent_kind_is_cleared_and_comes_back(void **state)
 	     PAGE(0, "102", NULL, "end; synced; " WATCH("102")));
 }
 
-/* Who waits for the first lists of all kinds does not wait again in an outage. */
+/* Readiness, which waits for the first lists of all kinds, is not lost in an outage. */
 static void absent_and_forbidden_kinds_stay_so_in_an_outage(void **state)
 {
 	(void)state;

@@ -120,7 +120,7 @@ static void test_nothing_used(void **state)
 	buf_fini(&body);
 }
 
-/* What server-side apply leaves there is not written again and again. */
+/* A resource that server-side apply leaves there is not written again and again. */
 static void test_leftover(void **state)
 {
 	static const struct {
